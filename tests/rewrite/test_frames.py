@@ -14,10 +14,11 @@ from linkwork.algorithms.tree.momentum import centre_of_mass, momentum
 from linkwork.constraints.closure import Closure
 from linkwork.io.zoo import find
 from linkwork.model.body import Moments
+from linkwork.rewrite import frames
 from linkwork.rewrite.frame_choice import choose
 from linkwork.rewrite.frames import moved, operations, reframed
 from linkwork.rewrite.inertia_lumping import lumped
-from linkwork.robots.mechanisms import random_mechanism
+from linkwork.robots.mechanisms import quadruped, random_mechanism
 
 CHANGES = {"lumped": lumped, "moved": lambda m: moved(m, choose(m)), "both": lambda m: lumped(moved(m, choose(m)))}
 
@@ -210,3 +211,10 @@ def test_robots_stay_the_same(name, eps):
     model = robot(name)
     same_dynamics(model, reframed(model), 2, eps=eps)
     assert operations(reframed(model)) < 0.95 * operations(model)
+
+
+def test_operations_are_counted_once(empty_cache, monkeypatch) -> None:
+    """Of an equal tree, whatever constraints it has, they are in the cache."""
+    first = frames.operations(quadruped())
+    monkeypatch.setattr(frames, "_counted", lambda tree: pytest.fail("traced again"))
+    assert frames.operations(quadruped().with_constraints(lw.point("front_left_foot"))) == first

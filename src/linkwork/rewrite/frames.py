@@ -22,6 +22,7 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.constraints import CentreOfMass, Closure, Constraint, Coupling, Custom, Distance, LinkRows
 from linkwork.model import Frame, Model, Motion, Placement
 from linkwork.model.body import Moments
+from linkwork.model.digest import digest
 from linkwork.model.memo import cached
 from linkwork.rewrite.frame_choice import between, choose, turned
 from linkwork.rewrite.inertia_lumping import lumped
@@ -51,13 +52,21 @@ def reframed(model: Model) -> Model:
 
 @cached
 def operations(model: Model) -> int:
-    """Operations of the forward dynamics of the tree alone."""
+    """Operations of the forward dynamics of the tree alone; later processes find them in the cache."""
+    from linkwork.kernels.cache import result_cache as notes
+
+    tree = model.without_constraints()
+    content = digest("operations of the tree", tree)
+    return int(notes.get_or_put(content, lambda: {"operations": _counted(tree)})["operations"])
+
+
+def _counted(tree: Model) -> int:
     from linkwork.kernels.programs.trace import trace
 
-    n = model.topology
+    n = tree.topology
 
     def body(xp: Ops, symbol: Symbol) -> dict[str, Array]:
-        motion = Motion(model, symbol("q", n.nq), symbol("v", n.nv), xp)
+        motion = Motion(tree, symbol("q", n.nq), symbol("v", n.nv), xp)
         return {"a": aba(motion, symbol("tau", n.nv))}
 
     return trace("aba", body).operations
