@@ -17,16 +17,20 @@ RESIDUAL = {"float64": 1e-6, "float32": 1e-2}
 
 
 class LeastCost(NamedTuple):
-    """What is least, |tau|^2 + (weight |lam|)^2, and which degrees of freedom are actuated (nv)."""
+    """What is least, |tau|^2 + (weight |lam|)^2, and which degrees of freedom are actuated (nv).
+
+    `enough` says that these are enough for all motions.
+    """
 
     actuated: np.ndarray
     weight: float
+    enough: bool
 
 
 class ActuatedFunction(Function[R]):
     """A function whose `residual` must be small; where it is not, a kernel makes `tau` NaN.
 
-    `least` says of which forces its results are, if the actuators are enough for all motions.
+    `least` says of which forces its results are.
     """
 
     least: LeastCost | None = None

@@ -8,40 +8,38 @@ joints with actuators (a) and without (u),
 
     G dlam - J_u dy_u = J_a r_a + s,    J_u^T dlam = r_u,    dtau = r_a - J_a^T dlam        G = w^2 + J_a J_a^T
 
-The solution itself is that for r = h, s = 0. Both are solved by G and J_u^T G^-1 J_u, O(m^2 + m n) for each column; r
-is that of forward dynamics (forward_derivatives.py). Rows may be redundant. Where rows do not hold the joints without
-actuators, nothing has a derivative, and all are NaN.
+The solution itself is that for r = h, s = 0. Both are solved by G and T = J_u^T G^-1 J_u, O(m^2 + m n) for each column;
+r is that of forward dynamics (forward_derivatives.py). Rows may be redundant. Where rows do not hold the joints without
+actuators, T is singular. If actuators are enough for all motions but in such a posture, nothing has a derivative, and
+all are NaN. If they are not, T^+ takes its place: as in the function itself, what no force causes is left over of r.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 
-from linkwork.algorithms.derivatives.kkt_solution import Multipliers
-from linkwork.backends.ops import Array
+from linkwork.algorithms.derivatives.kkt_solution import Equations, Multipliers
+from linkwork.backends.ops import Array, Ops, threshold, tiny
 from linkwork.constraints.rows import constraint_rows, jacobian
-from linkwork.model import Motion
+
+UNFELT = 1e-9
+"""The share of J_u^T J_u, about, below which rows do not feel a motion."""
+
+UNSURE = 1e-3
+"""The most that may be undecided, summed over x (1 - x) for eigenvalues x of the projection before its last step: that
+leaves 3e-6 of it. Motions that rows feel count 1e-12 at a share of 1e-6, and those of rounding 1e-6."""
 
 
 class LeastForces(Multipliers):
-    """Torques and multipliers of least cost that cause the accelerations `a`, and y."""
+    """Torques and multipliers of least cost that cause the accelerations `a`, and y.
 
-    def __init__(
-        self,
-        motion: Motion,
-        M: Array,
-        c: Array,
-        tau: Array,
-        softness: Sequence[Array] | None = None,
-        active: Array | None = None,
-        *,
-        a: Array,
-        actuated: np.ndarray,
-        weight: float,
-    ) -> None:
-        del softness, active  # rows of any softness and mode cost and push alike
+    `enough` says that the actuators cause any; if not, `residual` is the relative error, as in inverse.py.
+    """
+
+    def __init__(self, given: Equations, *, a: Array, actuated: np.ndarray, weight: float, enough: bool) -> None:
+        motion, M, c, tau, *_ = given  # rows of any softness and mode cost and push alike
         xp, m, pick = motion.xp, motion.model.rows, np.eye(motion.model.nv)
         self.a, self.M, self.rows, self.roots = a, M, constraint_rows(motion), xp.constant(np.ones((m, 1)))
         self.J = jacobian(motion)
@@ -50,9 +48,12 @@ class LeastForces(Multipliers):
         self.G = xp.factor_spd(xp.symmetric(self.Ja @ self.Ja.T) + weight**2 * xp.eye(m)) if m else None
         if self.G is not None and self.Ju.shape[1]:
             self.X = self.G.solve(self.Ju)
-            self.T = xp.factor_spd(xp.symmetric(self.Ju.T @ self.X), xp.zeros(self.Ju.shape[1]))
-        tau, lam, y = self._solve(M @ a + c - tau, xp.zeros(m))
+            self.T = _inverse(xp.symmetric(self.Ju.T @ self.X), self.Ju, enough, xp)
+        h = M @ a + c - tau
+        tau, lam, y = self._solve(h, xp.zeros(m))
+        left = self.free.T @ (h - self.J.T @ lam)
         self.multipliers, self.y = xp.held(lam), xp.held(self.driven @ tau + self.free @ y)
+        self.residual = xp.sqrt(left.T @ left / (h.T @ h + tiny(xp)))
 
     def solve(self, r: Array, s: Array) -> tuple[Array, Array]:
         """The derivatives of tau (nv rows, zero without actuators) and lam, by columns."""
@@ -66,6 +67,30 @@ class LeastForces(Multipliers):
             return ra, s, y
         lam = self.G.solve(self.Ja @ ra + s)
         if self.Ju.shape[1]:
-            y = self.T.solve(y - self.Ju.T @ lam)
+            y = self.T(y - self.Ju.T @ lam)
             lam = lam + self.X @ y
         return ra - self.Ja.T @ lam, lam, y
+
+
+def _inverse(T: Array, Ju: Array, regular: bool, xp: Ops) -> Callable[[Array], Array]:
+    """Products with T^-1, or with T^+ = (T + N t)^-1 (1 - N).
+
+    N projects on the motions that J_u does not feel. These are far from others in J_u^T J_u, and not in T, which has
+    w^2 in it. N is NaN where they are not.
+    """
+    if regular:
+        return xp.factor_spd(T, xp.zeros(T.shape[0])).solve
+    one, P = xp.eye(T.shape[0]), xp.symmetric(Ju.T @ Ju)
+    least = threshold(xp, UNFELT) * _trace(P) + tiny(xp)
+    E = least * xp.factor_spd(P + least * one).solve(one)
+    E = xp.symmetric(E @ E)
+    E = xp.symmetric(E @ E)
+    E2 = xp.symmetric(E @ E)
+    N = 3 * E2 - 2 * xp.symmetric(E2 @ E)  # eigenvalues near 0 and 1 square their distance from these
+    N = N * xp.where(_trace(E - E2) <= UNSURE, 1.0, float("nan"))
+    found = xp.symmetric(xp.factor_spd(T + (1 + _trace(T)) * N).solve(one - N))
+    return lambda r: found @ r
+
+
+def _trace(x: Array) -> Array:
+    return sum((x[i, i] for i in range(1, x.shape[0])), x[0, 0])

@@ -15,7 +15,7 @@ from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_deriva
 from linkwork.algorithms.tree.crba import assemble
 from linkwork.backends import Array, Ops
 from linkwork.errors import UnsupportedError
-from linkwork.functions.actuated import ActuatedFunction, LeastCost
+from linkwork.functions.actuated import RESIDUAL, ActuatedFunction, LeastCost
 from linkwork.functions.differentiation.dense_derivatives import Asked, Asking
 from linkwork.functions.differentiation.differentiated import Differentiated, by_columns
 from linkwork.functions.differentiation.limb_columns import Columns, Side, limb_columns
@@ -27,6 +27,7 @@ from linkwork.functions.method_choice import Choice
 from linkwork.functions.parameters import GROUPS
 from linkwork.functions.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from linkwork.functions.solver_function import SolverFunction
+from linkwork.functions.traced import marked
 from linkwork.joints import Joint
 from linkwork.kernels.programs.differentiate import tangents
 from linkwork.kernels.programs.matrices import Tracer
@@ -182,7 +183,7 @@ class Jacobians(Differentiated):
         passive = joint_forces(self.model, inputs["q"], inputs["v"], xp, inputs)
         forces = forces_on_links(motion, inputs.get("fext"))
         tau = xp.zeros(self.model.nv) if passive is None else passive
-        solver = partial(LeastForces, a=inputs["a"], actuated=least.actuated, weight=least.weight)
+        solver = partial(LeastForces, a=inputs["a"], **least._asdict())
         solved, s = forward_derivatives(motion, tau, forces, partial(row_slopes, v=inputs["v"]), solver=solver)
         assert isinstance(solved, LeastForces)
         pushed, none = self._slopes_of(xp, passive, inputs), partial(xp.zeros, self.model.rows)
@@ -193,7 +194,12 @@ class Jacobians(Differentiated):
             "fext": lambda: (-_pushes(Rooted(motion)), none(6 * self.model.nlinks)),
         }
         found = {w: solved.solve(*sides[w]()) for w in self.wrt}
-        return {f"d{name}_d{w}": x[k] for k, name in enumerate(("tau", "lam")) for w, x in found.items()}
+        out = {f"d{name}_d{w}": x[k] for k, name in enumerate(("tau", "lam")) for w, x in found.items()}
+        if least.enough:
+            return out
+        first = next(iter(out))
+        missing = xp.where(solved.residual <= RESIDUAL[self.dtype], 0.0, float("nan"))
+        return {**out, first: marked(xp, out[first], missing)}
 
     def _turning(self, xp: Tracer, solved: LeastForces, inputs: Mapping[str, Array]) -> Array:
         """(dJ) y by q, for fixed y."""
@@ -230,8 +236,9 @@ class Jacobians(Differentiated):
         differentiate = partial(row_slopes, v=inputs["v"])
         tau = p.tau if p.passive is None else p.tau + p.passive
         given = (p.motion, tau, p.forces, differentiate, p.softness, p.active)
-        solver: Solver = LimbSolution if self._by_products else partial(Implicit, columns=2 * n, sparse=True)
-        solver = partial(solver, vanishing=p.vanishing)
+        solver: Solver = partial(Implicit, columns=2 * n, sparse=True, vanishing=p.vanishing)
+        if self._by_products:
+            solver = partial(LimbSolution, vanishing=p.vanishing)
         if isinstance(xp, Asking):
             solver = Asked
         solved, s = forward_derivatives(*given, solver=solver)
