@@ -25,7 +25,7 @@ def wandering(further: bool = True, counts: bool = False) -> RolloutProgram:
     """s <- s / 2 + h root(1 + u^2), where the root is found in none, some, or (where u is large) many iterations.
 
     Two of Newton's method, then bisection in a further loop; without that, up to as many as are allowed. The mean of
-    s is carried from step to step, and u root is recorded. One that `counts` has s <- s + 1, and is hard where s is even.
+    s is carried from step to step, and u root is recorded. One that `counts` has s <- s + 1, hard where s is even.
     """
 
     def body(xp: Any, symbol: Any) -> dict[str, Any]:
