@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from helpers import derivative, motion
+from linkwork.algorithms.constrained.inverse import constrained_inverse
+from linkwork.closure.actuation import actuated_freedoms
 from linkwork.errors import LoadError, SingularError
 from linkwork.model import Model
 from linkwork.robots import mechanisms as mech
@@ -38,23 +41,67 @@ def assert_same(found: tuple[np.ndarray, ...], right: tuple[np.ndarray, ...], bo
             np.testing.assert_allclose(x, y, rtol=0, atol=bound * size)
 
 
+FEW = {
+    "crank": (mech.four_bar(), ["crank_joint"]),
+    "redundant rows": (mech.four_bar(cut="fixed"), ["rocker_joint"]),
+    "flying": (mech.chain(2, base="free"), None),
+    "on one foot": (mech.chain(3, base="free").with_constraints(lw.point("linktip")), None),
+    "idle knee": (mech.planar_leg(), ["hip"]),
+}
+"""Mechanisms whose motors are too few for all motions, or might be."""
+
+WEIGHT = 1e-3
+"""The default, N m for 1 N of constraint force."""
+
+
+def by_operations(inverse: lw.Function) -> lw.Function:
+    """The function whose every operation is differentiated, those of least squares, too: another way to the same."""
+    inverse.least, inverse._identity = None, None  # type: ignore[attr-defined]
+    return inverse
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_the_same_as_operation_by_operation(name: str) -> None:
-    """Where motors may be too few, each operation of the least squares is differentiated: another way to the same."""
     model, joints = MECHANISMS[name]
     given, wrt = [*state(model), np.random.default_rng(1).normal(size=6 * model.nlinks)], ["q", "v", "a", "fext"]
 
     def of(few: bool, backend: str) -> lw.Function:
         options = {"underactuated": few, "external_forces": True, "backend": backend}
-        return lw.constrained_inverse_dynamics(model, joints, **options).derivatives(wrt)  # type: ignore[arg-type]
+        return lw.constrained_inverse_dynamics(model, joints, **options)  # type: ignore[arg-type]
 
-    by_operations = of(True, "numpy")
-    right = by_operations(*given)
+    theirs = by_operations(of(True, "numpy")).derivatives(wrt)
+    right = theirs(*given)
     for backend in ("numpy", "kernel"):
-        ours = of(False, backend)
-        assert ours.program.digest != by_operations.program.digest, "two programs"
+        ours = of(False, backend).derivatives(wrt)
+        assert ours.program.digest != theirs.program.digest, "two programs"
         # both square condition numbers, of up to 1e5 (a unit of lam costs 1e-3)
         assert_same(ours(*given), right, 1e-7)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_too_few_motors(name: str) -> None:
+    """For accelerations that they cause, beside differences of the solution by singular values; others are errors."""
+    model, joints = FEW[name]
+    driven, (q, v, _) = actuated_freedoms(model, joints), state(model)
+    tau = np.where(driven, np.random.default_rng(3).normal(size=model.nv), 0.0)
+    a = lw.forward_dynamics(model, method="kkt", backend="numpy")(q, v, tau).a
+    found = lw.constrained_inverse_dynamics(model, joints, underactuated=True).derivatives()
+    d = found(q, v, a)
+
+    def forces(x: np.ndarray) -> np.ndarray:
+        """Torques and constraint forces, in units of equal cost, after a change; what motors cannot do is left over."""
+        dq, dv, da = np.split(x, 3)
+        there = motion(model, model.integrate(q, dq), v + dv)
+        tau, lam, _ = constrained_inverse(there, (a + da)[:, None], driven, WEIGHT)
+        return np.concatenate([tau[:, 0], WEIGHT * lam[:, 0]])
+
+    right = np.array([derivative(lambda h, e=e: forces(h * e), 1e-4) for e in np.eye(3 * model.nv)]).T
+    torques, held = ([getattr(d, f"d{name}_d{w}") for w in "qva"] for name in ("tau", "lam"))
+    mine = np.vstack([np.hstack(torques), WEIGHT * np.hstack(held)])
+    np.testing.assert_allclose(mine, right, rtol=0, atol=1e-7 * np.abs(right).max())
+    if name not in ("crank", "redundant rows"):
+        with pytest.raises(SingularError):
+            found(q, v, a + 1)
 
 
 def test_a_humanoid() -> None:

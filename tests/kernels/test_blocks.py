@@ -21,17 +21,18 @@ pytestmark = pytest.mark.usefixtures(
 LIMITS = {"tolerance": np.array([1e-10]), "max_iterations": np.array([2.0]), "limit": np.array([1e3])}
 
 
-def wandering(further: bool = True) -> RolloutProgram:
+def wandering(further: bool = True, counts: bool = False) -> RolloutProgram:
     """s <- s / 2 + h root(1 + u^2), where the root is found in none, some, or (where u is large) many iterations.
 
     Two of Newton's method, then bisection in a further loop; without that, up to as many as are allowed. The mean of
-    s is carried from step to step, and u root is recorded.
+    s is carried from step to step, and u root is recorded. One that `counts` has s <- s + 1, hard where s is even.
     """
 
     def body(xp: Any, symbol: Any) -> dict[str, Any]:
         s, u, h, mean = symbol("s", 1), symbol("u", 2), symbol("h", 1), symbol("mean", 1)
         x = symbol("x", 1)
-        a = 1 + u[0, 0] * u[0, 0]
+        even = xp.cos(s * np.pi / 2)[0, 0] if counts else 1.0
+        a = 1 + u[0, 0] * u[0, 0] * even * even
 
         def error(y: Any) -> Any:
             e = y * y / a - 1
@@ -39,7 +40,7 @@ def wandering(further: bool = True) -> RolloutProgram:
 
         y = x[0, 0]
         new = (y + a / y) / 2
-        after = s / 2 + h * y + 0 * xp.sin(u[1, 0])
+        after = s + 1 + 0 * y if counts else s / 2 + h * y + 0 * xp.sin(u[1, 0])
         out = {"s": after, "mean": (mean + after) / 2, "force": u * y}
         out |= {"x_first": xp.eye(1) + 0 * s, "residual_first": error(1.0), "x_next": new * xp.eye(1)}
         out |= {"residual": error(new)}
@@ -88,6 +89,15 @@ def test_a_state_is_the_same_in_any_company(monkeypatch, lanes, batch, dtype, ha
         alone = kernel(steps, every, rows(inputs, slice(k, k + 1)), 1)
         for name, x in alone.items():
             np.testing.assert_array_equal(together[name][k], x[0], err_msg=f"{name} of state {k}")
+
+
+def test_idle_lanes_do_not_end_a_block():
+    """In an incomplete tile nobody solves them again: they stay behind, and are left where no state is."""
+    batch, steps = 12, 9
+    inputs = drawn(batch, 1, 1.0) | {"s": np.zeros((batch, 1)), "u": np.full((batch, 1, 2), 40.0)}
+    out = RolloutKernel(wandering(counts=True), lanes=8, threads=1)(steps, 1, inputs, batch)
+    assert out["survived"].tolist() == [steps] * batch
+    np.testing.assert_array_equal(out["s"][:, :, 0], np.tile(1.0 + np.arange(steps), (batch, 1)))
 
 
 def test_threads_take_whole_blocks_and_change_nothing(monkeypatch):

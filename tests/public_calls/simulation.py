@@ -131,6 +131,8 @@ def motions(folder: Any) -> Iterator[Call]:
     step, one = lw.discrete_step(a, method="aba"), {"q": a.neutral(), "v": np.zeros(a.nv), "u": np.zeros(a.nv)}
     yield Call("DiscreteStep()", step, dict(one))
     yield Call("DiscreteStep.linearize", step.linearize, dict(one))
+    varied = lw.discrete_step(a, method="aba", parameters=("gravity",))
+    yield Call("DiscreteStep.by_parameters", varied.by_parameters, dict(one))
     yield Call("DiscreteStep.vjp", step.vjp, {**one, "w_q": np.zeros(a.nv), "w_v": np.zeros(a.nv)})
     moving = {**one, "u": np.zeros((2, a.nv))}
     yield Call("DiscreteStep.rollout", step.rollout, dict(moving))

@@ -73,6 +73,29 @@ def test_it_takes_hardly_more_operations_than_derivatives_of_accelerations():
     assert step._linear.operations < 1.15 * dynamics.derivatives().operations
 
 
+@pytest.mark.parametrize("name", ["flying", "standing"])
+def test_derivatives_by_parameters(name):
+    """Of a horizon, beside differences: gravity of all states, and damping of each."""
+    model = CASES[name]()
+    step = lw.discrete_step(model, dt=DT, parameters=("damping", "gravity"), threads=1)
+    states = [random_state(model, k) for k in range(3)]
+    q, v, u = (np.array(x) for x in zip(*states, strict=True))
+    gravity, damping = np.array([0.3, -0.2, -9.0]), np.random.default_rng(0).uniform(0.1, 0.3, size=(3, model.nv))
+    found = step.by_parameters(q, v, u, gravity=gravity, damping=damping)
+    for k in range(3):
+        there = step(q[k], v[k], u[k], gravity=gravity, damping=damping[k])
+
+        def moved(dg, dd, k=k, there=there):
+            out = step(q[k], v[k], u[k], gravity=gravity + dg, damping=damping[k] + dd)
+            return np.concatenate([model.difference(there.q, out.q), out.v])
+
+        by_gravity = np.array([derivative(lambda h, e=e: moved(h * e, 0)) for e in np.eye(3)]).T
+        by_damping = np.array([derivative(lambda h, e=e: moved(0, h * e)) for e in np.eye(model.nv)]).T
+        for mine, theirs in ((found["gravity"][k], by_gravity), (found["damping"][k], by_damping)):
+            assert_close(mine, theirs, 1e3, scale=float(np.abs(theirs).max()), eps=FIVE_POINT)
+    assert step.by_parameters(q, v, u)["gravity"].shape == (3, 2 * model.nv, 3)
+
+
 def test_contact_modes_of_knots():
     """A contact that is off at a knot is as good as none, in the step and in its derivatives."""
     flying = random_model(3, 4, ("revolute", "prismatic"), base="free")

@@ -21,17 +21,21 @@ RESOLVED = {"float64": 1e-10, "float32": 1e-5}
 
 
 class LeastCost(NamedTuple):
-    """What is least, |tau|^2 + (weight |lam|)^2, and which degrees of freedom are actuated (nv)."""
+    """What is least, |tau|^2 + (weight |lam|)^2, and which degrees of freedom are actuated (nv).
+
+    `enough` says that these are enough for all motions.
+    """
 
     actuated: np.ndarray
     weight: float
+    enough: bool
 
 
 class ActuatedFunction(Function[R]):
     """A function whose `residual` must be small; where it is not, a kernel makes `tau` NaN.
 
-    `least` says of which forces its results are, if the actuators are enough for all motions. Where rounding decides
-    about a result, or actuators are too few in a posture, singular values do.
+    `least` says of which forces its results are. Where rounding decides about a result, or actuators that are enough
+    for all motions are too few in a posture, singular values do.
     """
 
     least: LeastCost | None = None
@@ -70,7 +74,8 @@ class ActuatedFunction(Function[R]):
     @cached_property
     def _dense(self) -> Function[Any] | None:
         """The same function for any number of motors, by singular values."""
-        if self.recipe is None or (self.backend == "numpy" and self.least is None):
+        enough = self.least is not None and self.least.enough
+        if self.recipe is None or (self.backend == "numpy" and not enough):
             return None
         module, name, args, named = self.recipe
         how = {"backend": "numpy", "dtype": "float64", "threads": None, "underactuated": True}

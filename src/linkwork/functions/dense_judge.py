@@ -45,6 +45,20 @@ root of mass ratios."""
 State = Mapping[str, np.ndarray]
 
 
+class Problem(NamedTuple):
+    """A motion under joint forces and forces on links, with the constraints `which` of a model.
+
+    `kept` says which singular values count; `single` that the state has the digits of float32.
+    """
+
+    motion: Motion
+    tau: np.ndarray
+    fext: np.ndarray | None
+    which: list[int]
+    kept: Kept | float
+    single: bool
+
+
 class Verdict(NamedTuple):
     """Accelerations (or velocities after an impact), forces, the largest |J a - k| and its terms' size.
 
@@ -131,7 +145,7 @@ class Judge:
         passive = None if self.at is not None else joint_forces(self.model, column["q"], column["v"], xp, column)
         try:
             applied, single = tau if passive is None else tau + passive, np.asarray(x["q"]).dtype == np.float32
-            found = self._found(problem, applied, column.get("fext"), which, kept, single)
+            found = self._found(Problem(problem, applied, column.get("fext"), which, kept, single))
         except np.linalg.LinAlgError:
             return None
         if found is None:
@@ -148,31 +162,15 @@ class Judge:
             return self.model
         return replace(self.model, constraints=tuple(all_of_them[n] for n in which))
 
-    def _found(
-        self,
-        motion: Motion,
-        tau: np.ndarray,
-        fext: np.ndarray | None,
-        which: list[int],
-        kept: Kept | float,
-        single: bool,
-    ) -> Verdict | None:
-        return _dense(motion, tau, fext, units(self.model, which), kept, single)
+    def _found(self, given: Problem) -> Verdict | None:
+        return _dense(given, units(self.model, given.which))
 
 
 class Reference(Judge):
     """The same for `kkt`, which has a solution for any rank; its trace does not find all of them."""
 
-    def _found(
-        self,
-        motion: Motion,
-        tau: np.ndarray,
-        fext: np.ndarray | None,
-        which: list[int],
-        kept: Kept | float,
-        single: bool,
-    ) -> Verdict:
-        vdot, lam = kkt(motion, tau, fext)
+    def _found(self, given: Problem) -> Verdict:
+        vdot, lam = kkt(given.motion, given.tau, given.fext)
         return Verdict(vdot[:, 0], lam[:, 0], 0.0, 0.0, np.eye(len(vdot)), np.zeros((len(vdot), len(lam))), 0.0)
 
 
@@ -199,14 +197,12 @@ def _clear_rank(s: np.ndarray, single: bool, whole: bool) -> np.ndarray | None:
     return kept if (kept | lost).all() else None
 
 
-def _dense(
-    motion: Motion, tau: np.ndarray, fext: np.ndarray | None, inertias: list[float], kept: Kept | float, single: bool
-) -> Verdict | None:
+def _dense(given: Problem, inertias: list[float]) -> Verdict | None:
     """min |vdot - free|_M with J vdot = k: y = W^+ (k - J free), W = J L^-T with scaled rows.
 
     Rows are scaled to length one, or, where `kept` is the least singular value that counts, by effective inertias.
     """
-    motion, M = resolved(motion)
+    (_, tau, fext, _, kept, single), (motion, M) = given, resolved(given.motion)
     L = cholesky(M)
     J, k = joint_space(motion)
     W = solve_lower(L, J.T).T.astype(float)

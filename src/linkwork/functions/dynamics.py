@@ -285,7 +285,7 @@ def constrained_inverse_dynamics(
         identity=(external_forces, driven, weight, underactuated, *inputs.identity),
         result=ConstrainedInverseDynamicsResult,
     )
-    made.least = None if underactuated else LeastCost(driven, weight)
+    made.least = LeastCost(driven, weight, enough=not underactuated)
     return made
 
 

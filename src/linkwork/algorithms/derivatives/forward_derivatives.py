@@ -16,15 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from linkwork.algorithms.derivatives.base_frame_motion import Rooted
-from linkwork.algorithms.derivatives.kkt_solution import Implicit, Multipliers
+from linkwork.algorithms.derivatives.kkt_solution import Equations, Implicit, Multipliers
 from linkwork.algorithms.derivatives.rnea_derivatives import RneaDerivatives, placed, rnea_derivatives
 from linkwork.algorithms.tree.crba import assemble
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
 
-Solver = Callable[..., Multipliers]
-"""What solves the equations of a motion, from M, c, joint forces, softness and modes."""
+Solver = Callable[[Equations], Multipliers]
+"""What solves them."""
 
 
 class RowSlopes(NamedTuple):
@@ -70,7 +70,7 @@ def forward_derivatives(
 ) -> tuple[Multipliers, Slopes]:
     """The solution for joint forces and `forces` on links, and what its columns come from.
 
-    Forces are in link coordinates. `solver` makes the solution, of the motion, M, c, joint forces, softness and modes.
+    Forces are in link coordinates.
     """
     motion, xp, t = motion.classical, motion.xp, motion.model.topology
     rooted = Rooted(motion)
@@ -78,7 +78,7 @@ def forward_derivatives(
     # the solution
     M = assemble(motion, rooted.mass())
     c = rooted.tau(rooted.forces(rooted.accelerations(None), forces), None)
-    solved = solver(motion, M, c, tau, softness, active)
+    solved = solver(Equations(motion, M, c, tau, softness, active))
 
     # the tree with constraint forces as external ones, then the rows
     felt = dict(forces)

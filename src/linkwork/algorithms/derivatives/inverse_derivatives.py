@@ -13,34 +13,19 @@ forward dynamics (forward_derivatives.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from linkwork.algorithms.common.least_forces import LeastForces
-from linkwork.algorithms.derivatives.kkt_solution import Multipliers
+from linkwork.algorithms.derivatives.kkt_solution import Equations, Multipliers
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows, jacobian
-from linkwork.model import Motion
 
 
 class InverseSolution(Multipliers):
     """Multipliers of least cost that cause the accelerations `a` with motors' torques, and y."""
 
-    def __init__(
-        self,
-        motion: Motion,
-        M: Array,
-        c: Array,
-        tau: Array,
-        softness: Sequence[Array] | None = None,
-        active: Array | None = None,
-        *,
-        a: Array,
-        actuated: np.ndarray,
-        weight: float,
-    ) -> None:
-        del softness, active  # rows of any softness and mode cost and push alike
+    def __init__(self, given: Equations, *, a: Array, actuated: np.ndarray, weight: float) -> None:
+        motion, M, c, tau, *_ = given  # rows of any softness and mode cost and push alike
         self.xp, self.a, self.M, self.rows = motion.xp, a, M, constraint_rows(motion)
         self.J, self.roots = jacobian(motion), self.xp.constant(np.ones((motion.model.rows, 1)))
         self.forces = LeastForces(self.J, actuated, weight, self.xp)

@@ -11,7 +11,7 @@ Rows may be redundant or singular: multipliers come from W, the (pseudo-)inverse
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from linkwork.algorithms.common.activation import weigh
 from linkwork.algorithms.common.columns import split
@@ -46,6 +46,17 @@ class JointFactor(Protocol):
         """L^-1 b."""
 
 
+class Equations(NamedTuple):
+    """M a + c = tau + J^T lam, J a + R lam = k: of a motion, with the softness R and the modes of its rows."""
+
+    motion: Motion
+    M: Array
+    c: Array
+    tau: Array
+    softness: Sequence[Array] | None = None
+    active: Array | None = None
+
+
 class Multipliers:
     """Accelerations, and multipliers of rows that are weighted by the square `roots` of their weights."""
 
@@ -66,7 +77,7 @@ class Multipliers:
 
 
 class Implicit(Multipliers):
-    """Accelerations `a` and multipliers for joint forces `tau`, with M and c of a motion given.
+    """Accelerations `a` and multipliers.
 
     `columns` is how many right-hand sides will be solved for: for many the inverse W takes fewer operations than its
     factors, and, where these are `sparse`, that of L than L. `vanishing` is that of rows_inverse.py.
@@ -78,17 +89,9 @@ class Implicit(Multipliers):
     inverse_L: list[dict[int, Array]] | None = None
 
     def __init__(
-        self,
-        motion: Motion,
-        M: Array,
-        c: Array,
-        tau: Array,
-        softness: Sequence[Array] | None = None,
-        active: Array | None = None,
-        columns: int = 1,
-        sparse: bool = False,
-        vanishing: Sequence[int] | None = None,
+        self, given: Equations, columns: int = 1, sparse: bool = False, vanishing: Sequence[int] | None = None
     ) -> None:
+        motion, M, c, tau, softness, active = given
         self._prepare(motion, active, columns)
         none = [self.xp.zeros(r.k.shape[0]) for r in self.rows]
         factor = KKTFactor(M, self.columns, none, motion.model.topology.dof_parent, self.xp, held=keeping(motion))

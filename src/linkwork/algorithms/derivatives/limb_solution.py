@@ -25,7 +25,7 @@ import numpy as np
 from linkwork.algorithms.common.activation import weigh
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
-from linkwork.algorithms.derivatives.kkt_solution import Multipliers, keeping, regular, rows_inverse
+from linkwork.algorithms.derivatives.kkt_solution import Equations, Multipliers, keeping, regular, rows_inverse
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.rows import constraint_rows
@@ -43,22 +43,14 @@ class Eliminated(NamedTuple):
 
 
 class LimbSolution(Multipliers):
-    """Accelerations `a` and multipliers for joint forces `tau`, with M and c of a motion given.
+    """Accelerations `a` and multipliers.
 
     Rows are those of constraints times the `roots` of their weights, but for N and Q: these are of forces, not of
     multipliers, x_t = A^-1 f + Q (roots y).
     """
 
-    def __init__(
-        self,
-        motion: Motion,
-        M: Array,
-        c: Array,
-        tau: Array,
-        softness: Sequence[Array] | None = None,
-        active: Array | None = None,
-        vanishing: Sequence[int] | None = None,
-    ) -> None:
+    def __init__(self, given: Equations, vanishing: Sequence[int] | None = None) -> None:
+        motion, M, c, tau, softness, active = given
         xp, parent, m = motion.xp, motion.model.topology.dof_parent, motion.model.rows
         plain = constraint_rows(motion)
         self.rows, self.roots = weigh(motion, plain, active)

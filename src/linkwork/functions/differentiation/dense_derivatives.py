@@ -23,7 +23,7 @@ from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.common.least_inertia import NEAR, is_lost
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import joint_columns
-from linkwork.algorithms.derivatives.kkt_solution import Multipliers
+from linkwork.algorithms.derivatives.kkt_solution import Equations, Multipliers
 from linkwork.algorithms.derivatives.limb_solution import whole_columns
 from linkwork.backends.ops import Array
 from linkwork.backends.triangular import cholesky, solve_lower, solve_upper
@@ -32,7 +32,6 @@ from linkwork.constraints.rows import constraint_rows
 from linkwork.kernels.programs.matrices import Matrix, Tracer
 from linkwork.kernels.programs.trace import trace
 from linkwork.lazy import cached_property
-from linkwork.model import Motion
 
 if TYPE_CHECKING:
     from linkwork.functions.differentiation.differentiated import Differentiated
@@ -62,16 +61,8 @@ class Asking(Tracer):
 class Asked(Multipliers):
     """Accelerations `a` and multipliers, as kkt_solution.py has them, from answers of `Asking`."""
 
-    def __init__(
-        self,
-        motion: Motion,
-        M: Array,
-        c: Array,
-        tau: Array,
-        softness: Sequence[Array] | None = None,
-        active: Array | None = None,
-        weights: tuple[Array, Array] | None = None,
-    ) -> None:
+    def __init__(self, given: Equations, weights: tuple[Array, Array] | None = None) -> None:
+        motion, M, c, tau, softness, active = given
         xp = motion.xp
         assert isinstance(xp, Asking)
         self.xp, (self.rows, self.roots) = xp, weigh(motion, constraint_rows(motion), active)

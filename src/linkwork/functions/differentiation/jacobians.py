@@ -12,6 +12,7 @@ from linkwork.algorithms.derivatives.inverse_derivatives import InverseSolution
 from linkwork.algorithms.derivatives.kkt_solution import Implicit
 from linkwork.algorithms.derivatives.limb_solution import LimbSolution
 from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_derivatives
+from linkwork.algorithms.derivatives.underactuated_derivatives import UnderactuatedSolution
 from linkwork.algorithms.tree.crba import assemble
 from linkwork.backends import Array, Ops
 from linkwork.errors import UnsupportedError
@@ -182,9 +183,10 @@ class Jacobians(Differentiated):
         passive = joint_forces(self.model, inputs["q"], inputs["v"], xp, inputs)
         forces = forces_on_links(motion, inputs.get("fext"))
         tau = xp.zeros(self.model.nv) if passive is None else passive
-        solver = partial(InverseSolution, a=inputs["a"], actuated=least.actuated, weight=least.weight)
+        kind = InverseSolution if least.enough else UnderactuatedSolution
+        solver = partial(kind, a=inputs["a"], actuated=least.actuated, weight=least.weight)
         solved, s = forward_derivatives(motion, tau, forces, partial(row_slopes, v=inputs["v"]), solver=solver)
-        assert isinstance(solved, InverseSolution)
+        assert isinstance(solved, InverseSolution | UnderactuatedSolution)
         pushed, none = self._slopes_of(xp, passive, inputs), partial(xp.zeros, self.model.rows)
         sides: dict[str, Callable[[], tuple[Array, Array]]] = {
             "q": lambda: (s.force_q + solved.M @ s.known_q - pushed("q"), self._turning(xp, solved, inputs)),
@@ -195,7 +197,9 @@ class Jacobians(Differentiated):
         found = {w: solved.solve(*sides[w]()) for w in self.wrt}
         return {f"d{name}_d{w}": x[k] for k, name in enumerate(("tau", "lam")) for w, x in found.items()}
 
-    def _turning(self, xp: Tracer, solved: InverseSolution, inputs: Mapping[str, Array]) -> Array:
+    def _turning(
+        self, xp: Tracer, solved: InverseSolution | UnderactuatedSolution, inputs: Mapping[str, Array]
+    ) -> Array:
         """(dJ) y by q, for fixed y."""
         seeds, places = self._seeds(xp, inputs)
         seeds.update({r >> 1: {} for r in solved.y.refs if xp.values.value(r) is None})
@@ -208,7 +212,7 @@ class Jacobians(Differentiated):
         return self.of.least if isinstance(self.of, ActuatedFunction) and self._analytic else None
 
     def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
-        if isinstance(self.of, ActuatedFunction) and self._least is not None:
+        if isinstance(self.of, ActuatedFunction) and self._least is not None and self._least.enough:
             return self.of._guard_of_inputs(xp, inputs)
         return super()._guard(xp, inputs)
 
@@ -240,8 +244,9 @@ class Jacobians(Differentiated):
         differentiate = partial(row_slopes, v=inputs["v"])
         tau = p.tau if p.passive is None else p.tau + p.passive
         given = (p.motion, tau, p.forces, differentiate, p.softness, p.active)
-        solver: Solver = LimbSolution if self._by_products else partial(Implicit, columns=2 * n, sparse=True)
-        solver = partial(solver, vanishing=p.vanishing)
+        solver: Solver = partial(Implicit, columns=2 * n, sparse=True, vanishing=p.vanishing)
+        if self._by_products:
+            solver = partial(LimbSolution, vanishing=p.vanishing)
         if isinstance(xp, Asking):
             solver = Asked
         solved, s = forward_derivatives(*given, solver=solver)

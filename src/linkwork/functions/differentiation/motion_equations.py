@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from linkwork.algorithms.derivatives.kkt_solution import Implicit
+from linkwork.algorithms.derivatives.kkt_solution import Equations, Implicit
 from linkwork.algorithms.derivatives.limb_solution import LimbSolution
 from linkwork.algorithms.derivatives.propagated_solution import Swept
 from linkwork.algorithms.tree.crba import crba
@@ -48,7 +48,7 @@ class MotionEquations:
     def solved(self, weights: tuple[Array, Array] | None = None) -> Swept | Asked:
         """The solution, as exact as its derivatives are; with `weights` of its outputs the adjoint one, too."""
         if isinstance(self.xp, Asking):
-            return self._asked(weights)
+            return Asked(self._equations, weights)
         m, at_rest, b = self.motion, self.motion.accelerations(None), self.motion.bias(self.fext)
         forces = {i: -(m.I[i] @ at_rest[i] + b[i]) for i in m.model.topology.links}
         tau = self.tau if self.passive is None else self.tau + self.passive
@@ -57,14 +57,13 @@ class MotionEquations:
     def solved_by(self, solver: type[S]) -> S | Asked:
         """The solution by one of the solvers, with M and c by link recursions."""
         if isinstance(self.xp, Asking):
-            return self._asked()
-        c = rnea(self.motion, None, self.fext, self.passive)
-        M = crba(self.motion)
-        return solver(self.motion, M, c, self.tau, self.softness, self.active, vanishing=self.vanishing)
+            return Asked(self._equations)
+        return solver(self._equations, vanishing=self.vanishing)
 
-    def _asked(self, weights: tuple[Array, Array] | None = None) -> Asked:
+    @property
+    def _equations(self) -> Equations:
         c = rnea(self.motion, None, self.fext, self.passive)
-        return Asked(self.motion, crba(self.motion), c, self.tau, self.softness, self.active, weights)
+        return Equations(self.motion, crba(self.motion), c, self.tau, self.softness, self.active)
 
     def balance(self, solved: Implicit | LimbSolution | Asked) -> tuple[Array, Array]:
         """M a + c - J^T lam and J a + R lam - k, as functions of the state and of parameters."""

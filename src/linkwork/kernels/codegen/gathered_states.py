@@ -44,7 +44,8 @@ def note(shape: Shape, left: int, then: str = "") -> str:
     """``note``: append the lanes that an attempt has left, as states; whether there are any.
 
     Numbers of states begin with ``number``. ``note_lane`` does so for one lane. The slot ``left`` says which are left;
-    only ``valid`` lanes are states. ``then`` may move each within ``%states``: it is behind ``%count`` others.
+    only ``valid`` lanes are states: idle ones begin as copies of the last state, but nobody scatters to them, so that
+    they may be left where no state is. ``then`` may move each within ``%states``: it is behind ``%count`` others.
     """
     w, scalar, place = shape.lanes, shape.scalar, left * shape.bytes
     return f"""
@@ -56,6 +57,7 @@ entry:
   %some = call i1 @llvm.vector.reduce.or.v{w}i1({shape.mask} %mask)
   br i1 %some, label %begin, label %exit
 begin:
+  %before = load i64, ptr %list, align 8
   %lanes = call i64 @llvm.umin.i64(i64 %valid, i64 {w})
   br label %each
 each:
@@ -65,9 +67,14 @@ each:
   call void @note_lane(ptr %ws, ptr %list, i64 %state, ptr %lane)
   %k1 = add i64 %k, 1
   %more = icmp ult i64 %k1, %lanes
-  br i1 %more, label %each, label %exit
+  br i1 %more, label %each, label %counted
+counted:
+  %after = load i64, ptr %list, align 8
+  %any = icmp ne i64 %after, %before
+  br label %exit
 exit:
-  ret i1 %some
+  %noted = phi i1 [false, %entry], [%any, %counted]
+  ret i1 %noted
 }}
 
 define internal void @note_lane(ptr %ws, ptr %list, i64 %state, ptr %lane) #0 {{

@@ -187,6 +187,32 @@ class DiscreteStep:
         return StepGradient(g["g_q"], g["g_v"], g["g_" + self._control], by, g.get("g_act"))
 
     @checked(**STATE)
+    def by_parameters(
+        self, q: object, v: object, u: object, active: object = None, *, act: object = None, **parameters: object
+    ) -> dict[str, np.ndarray]:
+        """The derivatives of the state after a step by the step's parameters: (..., 2 nv, *shape) by name.
+
+        Rows are those of A and B, tangent and positions first. One product with weights for each of them.
+
+        Examples:
+            >>> step = lw.discrete_step(chain(3), dt=1e-2, parameters=("gravity",))
+            >>> step.by_parameters(np.zeros(3), np.zeros(3), np.zeros(3))["gravity"].shape
+            (6, 3)
+        """
+        if not self.parameters:
+            raise InputError("this step has no parameters: make it by lw.discrete_step(model, parameters=(...))")
+        flat, lead = self._flat(q, v, u, active, act)
+        states, ends, given = len(flat["q"]), np.cumsum([self.model.nv, self.model.nv, self.na]), {}
+        rows = int(ends[-1])
+        for name, x in self._each({n: self.dynamics.defaults[n] for n in self.parameters} | parameters, lead).items():
+            shape = self.dynamics.defaults[name].shape
+            given[name] = np.repeat(np.broadcast_to(x, (states, *shape)), rows, axis=0)
+        units = np.split(np.tile(np.eye(rows), (states, 1)), ends[:-1], axis=1)
+        weights = dict(zip(("w_q", "w_v", "w_act")[: 2 + (self.na > 0)], units, strict=False))
+        found = self._solved(self._back, {n: np.repeat(x, rows, axis=0) for n, x in flat.items()}, {**weights, **given})
+        return {n: getattr(found, "g_" + n).reshape((*lead, rows, *given[n].shape[1:])) for n in self.parameters}
+
+    @checked(**STATE)
     def rollout(
         self, q: object, v: object, u: object, active: object = None, *, act: object = None, **parameters: object
     ) -> NextState | NextActivatedState:
@@ -360,7 +386,8 @@ def discrete_step(
     `act=` (na), zero by default, in the result behind v, and in A and B behind velocities. `parameters` names groups of
     parameters that become inputs, given by name, as for `rollout`; `R` makes constraints soft.
 
-    `step.vjp` is the product of weights with A, B and derivatives by parameters; `step.rollout` takes as many steps as
+    `step.vjp` is the product of weights with A, B and derivatives by parameters, which `step.by_parameters` has as
+    matrices; `step.rollout` takes as many steps as
     there are forces (T, ..., nv), and `step.rollout_vjp` is the gradient through all of them.
 
     Examples:
