@@ -3,7 +3,8 @@
 A child that is forked while a thread holds a lock can never acquire it: LLVM, llvmlite and Python's imports have such
 locks. An exception in the wrong place (Ctrl-C, on the main thread) never releases one. So a thread that compiles or
 links holds ``BUSY``, for which a fork waits, and LLVM is called on threads that receive no signals; a fork waits for
-these, and for threads that import any of this, too.
+these, and for threads that import any of this, too. A thread may begin one more import between that and the fork
+itself: a child forgets the imports of threads that it does not have.
 """
 
 from __future__ import annotations
@@ -104,7 +105,23 @@ def _after_in_parent() -> None:
 
 def _after_in_child() -> None:
     BUSY._at_fork_reinit()  # type: ignore[attr-defined]
+    _UNDER_WAY.clear()
+    _forget_imports()
     release_lock()
+
+
+def _forget_imports() -> None:
+    """Drop locks and half-made modules of imports on threads that are not in this process: nobody would finish them."""
+    me, locks = threading.get_ident(), getattr(bootstrap, "_module_locks", {})
+    for name, found in list(locks.items()):
+        lock = found()
+        owner = getattr(lock, "owner", None)
+        if owner == me:
+            continue
+        locks.pop(name, None)
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        if owner is not None and getattr(spec, "_initializing", False):
+            del sys.modules[name]
 
 
 at_fork(_after_in_child, _after_in_parent, _before)

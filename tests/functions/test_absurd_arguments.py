@@ -57,6 +57,30 @@ class Odd:
         raise RuntimeError("no")
 
 
+class Silent:
+    """Has no attribute, not even a class that could be asked for."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise OSError("no")
+
+
+class Shapeless(np.ndarray):
+    """An array, but for that."""
+
+    @property
+    def shape(self) -> Any:
+        raise KeyError("no")
+
+
+class Endless(list[float]):
+    """A list that cannot be counted."""
+
+    def __len__(self) -> int:
+        raise KeyError("no")
+
+    __iter__ = None  # type: ignore[assignment]
+
+
 NOT_NUMBERS: dict[str, Callable[[], Any]] = {
     "NaN": lambda: np.nan,
     "infinity": lambda: np.inf,
@@ -68,6 +92,7 @@ NOT_NUMBERS: dict[str, Callable[[], Any]] = {
     "bytes": lambda: b"x",
     "an object": object,
     "odd": Odd,
+    "silent": Silent,
     "a function": lambda: lambda *args: 1,
     "a class": lambda: dict,
     "a link": lambda: arm().links[1],
@@ -124,6 +149,8 @@ ABSURD: dict[str, Callable[[], Any]] = {
     "a range": lambda: range(3),
     "long text": lambda: "x" * 10_000,
     "bools": lambda: [True, False, True],
+    "an array whose shape is an error": lambda: np.zeros(3).view(Shapeless),
+    "a list whose length is an error": lambda: Endless([0.0, 0.0, 0.0]),
 }
 
 

@@ -10,6 +10,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -258,6 +260,26 @@ def test_a_value_that_is_being_computed_is_computed_again_in_a_child() -> None:
     slow = Slow()
     assert forked_meanwhile(entered, gate, lambda: slow.value) == 7
     assert slow.value == 7
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_module_that_a_thread_imports_is_imported_again_in_a_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python has a lock for each module, whose owner a child lacks: it would wait for ever."""
+    (tmp_path / "imported_meanwhile.py").write_text("import surroundings\nVALUE = surroundings.PASSED()\n")
+    entered, gate = threading.Event(), threading.Event()
+
+    def passed() -> int:
+        entered.set()
+        gate.wait(20)
+        return 7
+
+    monkeypatch.setattr("surroundings.PASSED", passed, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert forked_meanwhile(entered, gate, lambda: import_module("imported_meanwhile").VALUE) == 7
+    assert import_module("imported_meanwhile").VALUE == 7
 
 
 def test_programs_are_put_by_many_threads_at_once() -> None:

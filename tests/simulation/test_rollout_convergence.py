@@ -153,9 +153,10 @@ def test_little_that_is_left_does_not_stretch_steps_along_redundant_directions()
     model, rng = cassie(), np.random.default_rng(11)
     q = lw.assemble(model, model.random_q(rng))
     v = lw.project_velocity(model, q, rng.normal(size=model.nv))
-    found = quietly(lw.rollout(model, method="prox_pv", iterations=8, backend="numpy", record=("a",)), q, v, steps=12)
+    run = lw.rollout(model, method="prox_pv", iterations=8, backend="numpy", record=("a",))
+    found = quietly(run, q, v, steps=12)
     state = {"q": found.q[-2], "v": found.v[-2], "tau": np.zeros(model.nv)}
-    exact = Judge(model).redundant(state, lw.Prox().redundant).a
+    exact = Judge(run.model).redundant(state, lw.Prox().redundant).a
     np.testing.assert_allclose(found.a[-1], exact, rtol=0, atol=1e-5 * np.abs(exact).max())
 
 
@@ -193,8 +194,9 @@ def test_accelerations_of_default_steps_are_right_or_told(name):
     """
     model, steps = STEPPED[name](), 40
     q, v = crowded(model, 1, 16)
-    found = quietly(lw.rollout(model, record=("a",)), q, v, steps=steps)
-    judge, zero = Judge(model), np.zeros(model.nv)
+    run = lw.rollout(model, record=("a",))
+    found = quietly(run, q, v, steps=steps)
+    judge, zero = Judge(run.model), np.zeros(model.nv)
     assert found.converged.mean() > 0.6
     for b in np.flatnonzero(found.converged & found.ok):
         for k in (0, 1, 2, 10, 20, steps - 1):

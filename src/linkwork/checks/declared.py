@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import CO_VARARGS, CO_VARKEYWORDS, unwrap
@@ -105,11 +106,12 @@ def checked_class(**kinds: Kind) -> Callable[[type[T]], type[T]]:
 
 
 def shown(value: Any) -> str:
-    """A value in a message: short, and safe to print whatever it is."""
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype} with shape {value.shape}"
-    if value is None or isinstance(value, int | float | complex | str | bytes | list | tuple | dict | np.generic):
-        return reprlib.repr(value)
+    """A value in a message: short, and safe to print whatever it is, and whatever it raises."""
+    with suppress(Exception):
+        if isinstance(value, np.ndarray):
+            return f"an array of {value.dtype} with shape {value.shape}"
+        if value is None or isinstance(value, int | float | complex | str | bytes | list | tuple | dict | np.generic):
+            return reprlib.repr(value)
     return f"a {type(value).__name__}"
 
 

@@ -6,7 +6,9 @@ of `a` relative to `b`, in the axes of `a`:
     J v = T^T (V_a - X V_b),      d/dt (J v) = T^T (A_a - X A_b + V_rel x V_a) + (dT/dt)^T V_rel
 
 with spatial velocities V and accelerations A of the two frames. The spherical joint instead equates the velocities
-of the two points themselves, d/dt (p_a - p_b) = 0, as in other libraries, which is exact in open positions, too.
+of the two points themselves, d/dt (p_a - p_b) = 0, as in other libraries, which is exact in open positions, too. Time
+steps compare them as `b` sees them (`SeenPoints`): forces of a loop that has opened then act on one point, and leave
+momentum as it is.
 
 With axes="b" rows and forces are in the axes of `b` instead, those of the world for a contact:
 
@@ -18,7 +20,7 @@ With axes="b" rows and forces are in the axes of `b` instead, those of the world
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -197,10 +199,10 @@ class Closure(Constraint):
         xp, (la, lb) = motion.xp, self.touches(motion.model)
         Xa, Xb, R, _ = self._frames(motion)
         drift = rows.drift
-        if self.joint == "fixed":
+        if rows.relative:
             w = Xa.rotate(angular(motion.V[la])) - R.T @ Xb.rotate(angular(motion.V[lb]))
-            rate = sum((K @ motion.V[l] for l, K in rows.links.items()), xp.zeros(6))
-            drift = drift + xp.vstack([xp.cross(w, linear(rate)), xp.cross(w, angular(rate))])
+            rate = sum((K @ motion.V[l] for l, K in rows.links.items()), xp.zeros(self.rows))
+            drift = drift + xp.vstack([xp.cross(w, rate[k : k + 3, :]) for k in range(0, self.rows, 3)])
 
         def turned(x: Array) -> Array:
             return xp.vstack([R @ x[k : k + 3, :] for k in range(0, self.rows, 3)])
@@ -296,6 +298,26 @@ class Closure(Constraint):
         half = xp.atan2((xp.constant(np.array(self.axis)).T @ turn[0:3, :])[0, 0], turn[3, 0])
         off = advance[0, 0] / self.pitch - 2 * half
         return self.pitch * xp.atan2(xp.sin(off), xp.cos(off)) * xp.eye(1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeenPoints(Closure):
+    """A spherical closure of two links whose point `a` has no velocity as `b` sees it, in open positions, too.
+
+    Forces on the two points themselves, where these are apart, turn the whole robot; and a row across the plane of a
+    linkage, which no joint moves, holds the links that carry it as far as it is open.
+    """
+
+    def evaluate(self, motion: Motion) -> Rows:
+        rows = self._twists(motion)
+        return rows if self.axes == "a" else self._turned(rows, motion)
+
+
+def seen(closure: Constraint, model: Model) -> Constraint:
+    """A closure as time steps take it."""
+    if type(closure) is not Closure or closure.joint != "spherical" or 0 in closure.touches(model):
+        return closure
+    return SeenPoints(**{f.name: getattr(closure, f.name) for f in fields(closure)})
 
 
 def _tilt(one: Array, axis: np.ndarray, xp: Ops) -> Array:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from linkwork.backends.ops import Array
 from linkwork.constraints.base import Constraint, Rows
-from linkwork.constraints.rows import constraint_rows, evaluated, jacobian_blocks, rows_jacobian, rows_velocity
+from linkwork.constraints.rows import constraint_rows, evaluated, jacobian_blocks, pulled, rows_jacobian
 
 if TYPE_CHECKING:
     from linkwork.model.motion import Motion
@@ -72,6 +72,4 @@ def supported_rows(
 
 def _stabilisation(motion: Motion, c: Constraint, rows: Rows) -> Array:
     """The stabilisation of these rows, or zero."""
-    if c.stabilisation is None:
-        return motion.xp.zeros(rows.drift.shape[0])
-    return c.stabilisation.pull(rows_velocity(motion, rows), rows.drift, c.position_error(motion))
+    return motion.xp.zeros(rows.drift.shape[0]) if c.stabilisation is None else pulled(motion, c, rows)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from linkwork.backends.ops import Array
-from linkwork.constraints.base import Rows
+from linkwork.constraints.base import Constraint, Rows
 
 if TYPE_CHECKING:
     from linkwork.model.model import Model
@@ -44,7 +44,7 @@ def constraint_rows(motion: Motion, which: Sequence[int] | None = None, relative
         rows = c.evaluate_relative(motion) if relative else evaluated(motion, n)
         k = -rows.drift
         if c.stabilisation is not None:
-            k = k - c.stabilisation.pull(rows_velocity(motion, rows), rows.drift, c.position_error(motion))
+            k = k - pulled(motion, c, rows)
         if 0 in rows.links or not rows.relative:
             for l, K in rows.links.items():
                 if l:
@@ -56,6 +56,27 @@ def constraint_rows(motion: Motion, which: Sequence[int] | None = None, relative
         moving = {l: K for l, K in rows.links.items() if l}
         out.append(ConstraintRows(moving, dict(rows.joints), k, rows.relative and 0 not in rows.links))
     return out
+
+
+def pulled(motion: Motion, c: Constraint, rows: Rows) -> Array:
+    """What the stabilisation of a constraint adds to its rows."""
+    assert c.stabilisation is not None
+    return c.stabilisation.pull(rows_velocity(motion, rows), curvature(motion, rows), c.position_error(motion))
+
+
+def curvature(motion: Motion, rows: Rows) -> Array:
+    """d/dt (J v) at constant joint velocities: of the rows, and of the links that these move."""
+    t, xp = motion.model.topology, motion.xp
+    moving = [l for l in rows.links if l]
+    root = t.common_ancestor(*moving) if rows.relative and moving and moving == [*rows.links] else 0
+    rest, total = {root: xp.zeros(6)}, rows.drift
+    for l, K in rows.links.items():
+        total = total + K[:, 0:3] @ motion.known[l]
+        for i in t.supports[l][t.depth[root] :] if l else ():
+            if i not in rest:
+                rest[i] = motion.X[i] @ rest[t.parent[i]] + motion.c[i]
+        total = total + K @ rest[l] if l else total
+    return total
 
 
 def jacobian(motion: Motion) -> Array:

@@ -1,4 +1,4 @@
-"""Baumgarte's stabilisation of constraint rows: J a + drift = -2 zeta omega (J v) - omega^2 phi(q)."""
+"""Baumgarte's stabilisation of constraint rows: J a + dJ/dt v = -2 zeta omega (J v) - omega^2 phi(q)."""
 
 from __future__ import annotations
 
@@ -28,26 +28,23 @@ class Stabilisation(Value):
     def omega(self) -> float:
         return 2 * np.pi / self.period
 
-    def pull(self, rate: Array, drift: Array, phi: Array) -> Array:
-        """What is added to J a + drift = 0: 2 zeta omega (J v) + omega^2 phi."""
+    def pull(self, rate: Array, curvature: Array, phi: Array) -> Array:
+        """What is added to J a + dJ/dt v = 0: 2 zeta omega (J v) + omega^2 phi; `curvature` is dJ/dt v."""
         return (2 * self.damping * self.omega) * rate + self.omega**2 * phi
 
 
 STABILISATION = optional(instance(Stabilisation, "a linkwork.Stabilisation"))
-
-SHARE = 0.6
-"""The share of the correction for the step's curvature; all of it excites rows that are nearly redundant."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stepped(Stabilisation):
     """The same for semi-implicit Euler steps of length h.
 
-    Such a step moves phi by h (J v+) + h^2/2 drift: seen from its end, the rate of phi was J v - h/2 drift, not J v.
-    Uncorrected, phi does not decay to 0 but to -h drift / omega.
+    Such a step moves phi by h (J v+) + h^2/2 (dJ/dt v): seen from its end, the rate of phi was J v - h/2 (dJ/dt v), not
+    J v. Uncorrected, phi does not decay to 0 but to -h (dJ/dt v) / omega.
     """
 
     h: Array | float = 0.0
 
-    def pull(self, rate: Array, drift: Array, phi: Array) -> Array:
-        return super().pull(rate - (SHARE / 2 * self.h) * drift, drift, phi)
+    def pull(self, rate: Array, curvature: Array, phi: Array) -> Array:
+        return super().pull(rate - (self.h / 2) * curvature, curvature, phi)

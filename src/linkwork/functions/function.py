@@ -17,7 +17,7 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.backends import Ops
 from linkwork.backends.longer import LONGER
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.checks import FLAG, NAMES, checked, optional, whole
+from linkwork.checks import FLAG, NAMES, Kind, checked, optional, whole
 from linkwork.closure.velocities import idle_joints
 from linkwork.errors import InputError, SingularError, listing
 from linkwork.functions.dense_judge import Resolved
@@ -146,7 +146,7 @@ class Function(Traced, Generic[R]):
 
     def _call(self, args: tuple[Any, ...], named: dict[str, Any], out: Any) -> R:
         """Any call. A kernel's inputs are checked only if its results are not all finite."""
-        into = None if out is None else self._into(out)
+        into = None if out is None else Kind("arrays to write to", self._into).checked("out", out, {})
         if self.backend == "kernel":
             given = self._ordered(args, named)
             try:

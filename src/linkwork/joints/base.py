@@ -114,6 +114,10 @@ AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 def unit_axis(axis: object) -> np.ndarray:
     """A unit vector from "x", "-y" or three numbers; entries within rounding of 0 and 1 are made exact."""
+    return np.asarray(AXIS.checked("axis", axis, {}))
+
+
+def _unit_axis(axis: object) -> np.ndarray:
     if isinstance(axis, str):
         sign, name = (-1.0, axis[1:]) if axis.startswith("-") else (1.0, axis)
         if name not in AXES:
@@ -133,7 +137,7 @@ def unit_axis(axis: object) -> np.ndarray:
     return np.asarray(read_only(a / np.linalg.norm(a)))
 
 
-AXIS = Kind("x, y, z, -x, -y, -z or three numbers", unit_axis)
+AXIS = Kind("x, y, z, -x, -y, -z or three numbers", _unit_axis)
 JOINT = instance(Joint, 'a joint, such as linkwork.joints.Revolute("z")')
 
 

@@ -47,6 +47,7 @@ def _autoreset_mode(value: Any) -> AutoresetMode:
 
 COUNT = whole(1, 10**7, "a whole number of at least 1")
 AUTORESET = Kind(f"an AutoresetMode or one of {[m.value for m in AutoresetMode]}", _autoreset_mode)
+OPTIONS = instance(Mapping, "a dictionary, or None")
 SEED = whole(0, what="a whole number of at least 0, or None")
 
 STATE = ("q", "v", "act", "dt", "work", "worst", "impulses", "lam0")
@@ -142,9 +143,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin new episodes: of all lanes, or of those in `options={"reset_mask": (B,) of bool}`."""
         super().reset(seed=None if seed is None else SEED.checked("seed", seed, {}))
-        if options is not None and not isinstance(options, Mapping):
-            raise InputError(f"options is a dictionary or None, not {shown(options)}")
-        mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
+        mask = ({} if options is None else OPTIONS.checked("options", options, {})).get(
+            "reset_mask", np.ones(self.num_envs, bool)
+        )
         if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
             raise InputError(
                 f"options['reset_mask'] is an array of {self.num_envs} truth values, not all False; not {shown(mask)}"

@@ -22,7 +22,20 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.checks import FLAG, Kind, Refused, checked, choice, finite_array, like, optional, several, shown, whole
+from linkwork.checks import (
+    FLAG,
+    Kind,
+    Refused,
+    checked,
+    choice,
+    finite_array,
+    instance,
+    like,
+    optional,
+    several,
+    shown,
+    whole,
+)
 from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground
 from linkwork.errors import InputError, MissingExtra, UnsupportedError
@@ -64,6 +77,9 @@ def _recorded(value: Any) -> Any:
 RECORD = several(Kind("'time', 'qpos', 'qvel', 'act', mjSTATE_FULLPHYSICS or mjSTATE_PHYSICS", _recorded))
 MJMODEL = like("an mujoco.MjModel", "njnt", "qpos0", "opt", "geom_type")
 COUNT = whole(0, 10**9, "a whole number of at least 0")
+OUT = optional(instance(Mapping, "a dictionary of arrays"))
+DATA = Kind("MjData, or a list of them", lambda x: len(x) if isinstance(x, list | tuple) else 1)
+"""Of which rollouts take the number, that of threads."""
 
 
 class Robot:
@@ -246,7 +262,7 @@ class Batch:
             self.act[at], self.ctrl[at] = m.key_act[k], m.key_ctrl[k]
         self._derive(lanes)
 
-    @checked(nstep=whole(1, 10**9, "a number of steps, at least 1"), control_spec=COUNT, record=RECORD)
+    @checked(nstep=whole(1, 10**9, "a number of steps, at least 1"), control_spec=COUNT, record=RECORD, out=OUT)
     def rollout(
         self,
         nstep: int,
@@ -261,8 +277,6 @@ class Batch:
         `control` (n, nstep, c) is what `control_spec` says: ctrl, qfrc_applied, or both one behind the other.
         """
         lanes = self._lanes(ids)
-        if out is not None and not isinstance(out, Mapping):
-            raise InputError(f"out is a dictionary of arrays, or None, not {shown(out)}")
         start = self.time[lanes].copy()
         qpos, qvel, act = self._rolled(lanes, nstep, 1, control, control_spec)
         t = start[:, None] + self.model.opt.timestep * np.arange(1, nstep + 1)
@@ -320,7 +334,7 @@ class Batch:
         return x.astype(int)
 
 
-@checked(model=MJMODEL, nstep=optional(whole(1, 10**9, "a number of steps, at least 1")), control_spec=COUNT)
+@checked(model=MJMODEL, nstep=optional(whole(1, 10**9, "a number of steps, at least 1")), control_spec=COUNT, data=DATA)
 def rollout(
     model: Any,
     data: Any,
@@ -352,7 +366,7 @@ def rollout(
     size = 1 + model.nq + model.nv + model.na
     if first.shape not in ((1, size), (count, size)):
         raise InputError(f"initial_state has shape {first.shape}; it needs (1 or {count}, {size})")
-    sims = Batch(model, count, len(data) if isinstance(data, list | tuple) else 1, contacts=contacts, ground=ground)
+    sims = Batch(model, count, data, contacts=contacts, ground=ground)
     sims.state[:, : first.shape[1]] = first
     found = sims.rollout(steps, control, control_spec, [FULL])[FULL]
     if state is not None:
@@ -392,9 +406,15 @@ def _array(name: str, value: Any) -> np.ndarray:
 
 def _written(name: str, to: Any, values: np.ndarray) -> np.ndarray:
     """The user's own array with these values."""
-    fits = isinstance(to, np.ndarray) and to.shape == values.shape and to.dtype == values.dtype and to.flags.writeable
-    if not fits:
-        raise InputError(f"{name} is a writable array of {values.dtype} with shape {values.shape}, not {shown(to)}")
+
+    def take(x: Any) -> Any:
+        if not (
+            isinstance(x, np.ndarray) and x.shape == values.shape and x.dtype == values.dtype and x.flags.writeable
+        ):
+            raise Refused
+        return x
+
+    to = Kind(f"a writable array of {values.dtype} with shape {values.shape}", take).checked(name, to, {})
     to[...] = values
     return np.asarray(to)
 

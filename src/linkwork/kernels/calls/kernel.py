@@ -245,7 +245,7 @@ class Kernel:
 
     def _is_single(self, arrays: Sequence[ArrayLike]) -> bool:
         return self._complete(arrays) and all(
-            getattr(x, "shape", None) == port.shape for x, port in zip(arrays, self.given, strict=False)
+            type(x) is np.ndarray and x.shape == port.shape for x, port in zip(arrays, self.given, strict=False)
         )
 
     def _one_state(self, arrays: Sequence[ArrayLike]) -> list[Array] | None:

@@ -19,6 +19,7 @@ from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.registry import Method
 from linkwork.backends import Array, Ops
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
+from linkwork.constraints.closure import seen
 from linkwork.constraints.stabilisation import Stepped
 from linkwork.errors import UnmodelledWarning, users_level, warn_violated
 from linkwork.functions.method_choice import Choice
@@ -386,15 +387,14 @@ def drifts(method: Method, model: Model) -> bool:
 
 
 def stabilised(model: Model, stabilisation: Stabilisation | bool | None, dt: float, but: Sequence[str] = ()) -> Model:
-    """The model whose constraints, but for those named, have this stabilisation.
+    """The model as steps take it, whose constraints, but for those named, have this stabilisation.
 
     True is PERIOD steps of dt long.
     """
-    if not stabilisation:
-        return model
     how = Stabilisation(min(Stabilisation.period, PERIOD * dt)) if stabilisation is True else stabilisation
 
     def with_it(c: Constraint) -> Constraint:
-        return c if c.name in but or isinstance(c, LinkRows) else replace(c, stabilisation=how)  # type: ignore[type-var]
+        c = seen(c, model)
+        return c if not how or c.name in but or isinstance(c, LinkRows) else replace(c, stabilisation=how)  # type: ignore[type-var]
 
     return replace(model, constraints=tuple(map(with_it, model.constraints)))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
-from linkwork.constraints.rows import evaluated, rows_velocity
+from linkwork.constraints.rows import evaluated, pulled, rows_velocity
 from linkwork.errors import StepError, StepWarning, users_level
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import actuator_force, cut_force, implicit_inertia, joint_forces, total_of
@@ -92,9 +92,9 @@ def constraint_power(motion: Motion, lam: Array, h: Array, R: Sequence[Array] | 
     power = 0 * h
     for n, c in enumerate(motion.model.constraints):
         rows, force = evaluated(motion, n), lam[slice(*motion.model.row_span(n)), :]
-        rate = before = rows_velocity(motion, rows)
+        rate = rows_velocity(motion, rows)
         if c.stabilisation is not None:
-            rate = rate - h / 2 * c.stabilisation.pull(before, rows.drift, c.position_error(motion))
+            rate = rate - h / 2 * pulled(motion, c, rows)
         if R is not None:
             rate = rate - h / 2 * (R[n] * force)
         power = power + (force.T @ rate)[0, 0]
