@@ -26,7 +26,10 @@ leaves 3e-6 of it. Motions that rows feel count 1e-12 at a share of 1e-6, and th
 
 
 class UnderactuatedSolution(Multipliers):
-    """Torques and multipliers of least cost that cause the accelerations `a`, as far as they can, and y."""
+    """Torques and multipliers of least cost that cause the accelerations `a`, as far as they can, and y.
+
+    `residual` is the relative error of the equation of motion, as in constrained/inverse.py.
+    """
 
     def __init__(self, given: Equations, *, a: Array, actuated: np.ndarray, weight: float) -> None:
         motion, M, c, tau, *_ = given  # rows of any softness and mode cost and push alike
@@ -39,7 +42,10 @@ class UnderactuatedSolution(Multipliers):
         if self.G is not None and self.Ju.shape[1]:
             self.X = self.G.solve(self.Ju)
             self.T = _pseudoinverse(xp.symmetric(self.Ju.T @ self.X), self.Ju, xp)
-        tau, lam, y = self._solve(M @ a + c - tau, xp.zeros(m))
+        h = M @ a + c - tau
+        tau, lam, y = self._solve(h, xp.zeros(m))
+        left = self.free.T @ (h - self.J.T @ lam)
+        self.residual = xp.sqrt(left.T @ left / (h.T @ h + tiny(xp)))
         self.multipliers, self.y = xp.held(lam), xp.held(self.driven @ tau + self.free @ y)
 
     def solve(self, r: Array, s: Array) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from linkwork.algorithms.derivatives.underactuated_derivatives import Underactua
 from linkwork.algorithms.tree.crba import assemble
 from linkwork.backends import Array, Ops
 from linkwork.errors import UnsupportedError
-from linkwork.functions.actuated import ActuatedFunction, LeastCost
+from linkwork.functions.actuated import RESOLVED, ActuatedFunction, LeastCost
 from linkwork.functions.differentiation.dense_derivatives import Asked, Asking
 from linkwork.functions.differentiation.differentiated import Differentiated, by_columns
 from linkwork.functions.differentiation.limb_columns import Columns, Side, limb_columns
@@ -28,6 +28,7 @@ from linkwork.functions.method_choice import Choice
 from linkwork.functions.parameters import GROUPS
 from linkwork.functions.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from linkwork.functions.solver_function import SolverFunction
+from linkwork.functions.traced import marked
 from linkwork.joints import Joint
 from linkwork.kernels.programs.differentiate import tangents
 from linkwork.kernels.programs.matrices import Tracer
@@ -195,7 +196,11 @@ class Jacobians(Differentiated):
             "fext": lambda: (-_pushes(Rooted(motion)), none(6 * self.model.nlinks)),
         }
         found = {w: solved.solve(*sides[w]()) for w in self.wrt}
-        return {f"d{name}_d{w}": x[k] for k, name in enumerate(("tau", "lam")) for w, x in found.items()}
+        out = {f"d{name}_d{w}": x[k] for k, name in enumerate(("tau", "lam")) for w, x in found.items()}
+        if isinstance(solved, UnderactuatedSolution):
+            missing = xp.where(solved.residual <= RESOLVED[self.dtype], 0.0, float("nan"))
+            out = {n: marked(xp, x, missing) for n, x in out.items()}
+        return out
 
     def _turning(
         self, xp: Tracer, solved: InverseSolution | UnderactuatedSolution, inputs: Mapping[str, Array]
@@ -212,7 +217,7 @@ class Jacobians(Differentiated):
         return self.of.least if isinstance(self.of, ActuatedFunction) and self._analytic else None
 
     def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
-        if isinstance(self.of, ActuatedFunction) and self._least is not None and self._least.enough:
+        if isinstance(self.of, ActuatedFunction) and self._least is not None:
             return self.of._guard_of_inputs(xp, inputs)
         return super()._guard(xp, inputs)
 
