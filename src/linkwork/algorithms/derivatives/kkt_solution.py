@@ -47,7 +47,10 @@ class JointFactor(Protocol):
 
 
 class Equations(NamedTuple):
-    """M a + c = tau + J^T lam, J a + R lam = k: of a motion, with the softness R and the modes of its rows."""
+    """M a + c = tau + J^T lam, J a + R lam = k: those of a motion.
+
+    R is the softness of its rows, and weights that are `active` switch constraints off.
+    """
 
     motion: Motion
     M: Array
