@@ -28,9 +28,9 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 
 def transposition(shape: Shape) -> str:
-    """What drivers call: ``take_in`` and ``take_out``, W rows of n elements to n vectors of W lanes, and back.
+    """What drivers call: ``take_in`` and ``take_out``; with one lane, ``odd``.
 
-    With one lane, ``odd``.
+    W rows of n elements to n vectors of W lanes, and back.
     """
     if shape.lanes == 1:
         return f"{ROWS}declare i1 @odd(ptr, i64)\n"
