@@ -41,7 +41,7 @@ define internal void @{name}(ptr %ws) #0 {{
 
 
 def note(shape: Shape, left: int, then: str = "") -> str:
-    """``note``: append the lanes that an attempt has left, as states; whether there are any.
+    """``note``: append the lanes that an attempt has left, as states; whether there are any such states.
 
     Numbers of states begin with ``number``. ``note_lane`` does so for one lane. The slot ``left`` says which are left;
     only ``valid`` lanes are states. ``then`` may move each within ``%states``: it is behind ``%count`` others.
@@ -57,6 +57,7 @@ entry:
   br i1 %some, label %begin, label %exit
 begin:
   %lanes = call i64 @llvm.umin.i64(i64 %valid, i64 {w})
+  %before = load i64, ptr %list, align 8
   br label %each
 each:
   %k = phi i64 [0, %begin], [%k1, %each]
@@ -65,9 +66,13 @@ each:
   call void @note_lane(ptr %ws, ptr %list, i64 %state, ptr %lane)
   %k1 = add i64 %k, 1
   %more = icmp ult i64 %k1, %lanes
-  br i1 %more, label %each, label %exit
+  br i1 %more, label %each, label %noted
+noted:
+  %after = load i64, ptr %list, align 8
+  %any = icmp ne i64 %after, %before
+  ret i1 %any
 exit:
-  ret i1 %some
+  ret i1 false
 }}
 
 define internal void @note_lane(ptr %ws, ptr %list, i64 %state, ptr %lane) #0 {{
