@@ -111,7 +111,10 @@ def _after_in_child() -> None:
 
 
 def _forget_imports() -> None:
-    """Drop locks and half-made modules of imports on threads that are not in this process: nobody would finish them."""
+    """Drop locks and half-made modules of imports on threads that are not in this process.
+
+    Nobody would finish them.
+    """
     me, locks = threading.get_ident(), getattr(bootstrap, "_module_locks", {})
     for name, found in list(locks.items()):
         lock = found()

@@ -87,3 +87,20 @@ def test_limits_are_met_in_some_lanes_only():
     together = assert_same_in_any_company(f, q, v, np.zeros(model.nv), [2e-3])
     assert (together.impulses[::4, 4 * len(legs) :] != 0).any()
     assert 0.1 < (together.iterations > FEW).mean() < 0.5
+
+
+def test_a_batch_that_fills_no_tile_ends_with_all_its_steps() -> None:
+    """Lanes beyond the last state are left by attempts, too: a tile stopped for them, and its records were memory."""
+    model = quadruped()
+    feet = [lw.Contact(name, friction=0.6) for name in model.frames if name.endswith("foot")]
+    run = lw.rollout(model, dt=1e-3, contacts=feet, pd=True, threads=1)
+    q = model.neutral()
+    q[2] += 0.1 - lw.forward_kinematics(model, [c.frame for c in feet])(q).positions[:, 2].min()
+    v = np.zeros((24, model.nv))
+    v[:, :3] = 0.3 * np.random.default_rng(0).standard_normal((24, 3))
+    control = {"target": q, "kp": 60.0, "kd": 2.0, "steps": 300, "every": 100}
+    right = run(np.tile(q, (24, 1)), v, **control)
+    for count in (12, 17, 20, 22):
+        found = run(np.tile(q, (count, 1)), v[:count], **control)
+        assert found.ok.all()
+        np.testing.assert_array_equal(found.q, right.q[:count])

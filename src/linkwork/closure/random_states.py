@@ -64,10 +64,7 @@ def random_state(
 def random_position(
     model: Model, rng: np.random.Generator, only: Sequence[str], tolerance: float = 1e-12
 ) -> np.ndarray:
-    """The position of `random_state`.
-
-    For joints without inertia, too, whose velocities kinetic energy does not tell.
-    """
+    """The position of `random_state`, of joints without inertia, too."""
     q = _random_position(model, rng, only, tolerance, limited=True)
     return assemble(model, model.neutral(), only=only, tolerance=tolerance) if q is None else q
 

@@ -302,10 +302,11 @@ class Closure(Constraint):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SeenPoints(Closure):
-    """A spherical closure of two links whose point `a` has no velocity as `b` sees it, in open positions, too.
+    """A spherical closure of two links, as one of them sees it.
 
-    Forces on the two points themselves, where these are apart, turn the whole robot; and a row across the plane of a
-    linkage, which no joint moves, holds the links that carry it as far as it is open.
+    Its point `a` has no velocity as `b` sees it, in open positions, too. Forces on the two points themselves, where
+    these are apart, turn the whole robot; and a row across the plane of a linkage, which no joint moves, holds the
+    links that carry it as far as it is open.
     """
 
     def evaluate(self, motion: Motion) -> Rows:

@@ -40,7 +40,7 @@ def audit(
     """Mark states that gained energy as failed: their last valid record is repeated, and extras are zero."""
     model, work, dt, batch = step.model, out.pop("work"), float(inputs["dt"][0]), len(survived)
     turned = 2 * dt * max(_fastest(v) for v in (inputs["v"], out["v"][:, -1]))
-    if not batch or steps * turned**2 < SLOW:
+    if not batch or turned * steps**0.5 < SLOW**0.5:
         return
 
     parameters = {n: np.broadcast_to(inputs[n], (batch, inputs[n].shape[-1])) for n in step.parameters}
