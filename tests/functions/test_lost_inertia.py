@@ -235,16 +235,15 @@ def test_steps_and_their_derivatives_where_icub_loses_inertia(monkeypatch):
     model = icub()
     step = lw.discrete_step(model, dt=1e-2)
     exact = dense_derivatives.DenseDerivatives(step._linear)
-    for seed in (0, 5, 11):
-        v, u, aside = np.random.default_rng(seed).normal(size=(3, model.nv))
-        q = model.integrate(model.neutral(), 2e-3 * aside)
-        found, after = step.linearize(q, v, u), step(q, v, u)
-        with monkeypatch.context() as longer:
-            lost = iter([True, False])
-            longer.setattr(dense_derivatives, "is_lost", lambda M, share=0.0, lost=lost: next(lost))
-            right = exact([q, v, u])
-        for x, y in zip(found, right.values(), strict=True):
-            close(x.ravel(), y.ravel())
-        close(after.v, found.v)
+    v, u, aside = np.random.default_rng(0).normal(size=(3, model.nv))
+    q = model.integrate(model.neutral(), 2e-3 * aside)
+    found, after = step.linearize(q, v, u), step(q, v, u)
+    with monkeypatch.context() as longer:
+        lost = iter([True, False])
+        longer.setattr(dense_derivatives, "is_lost", lambda M, share=0.0: next(lost))
+        right = exact([q, v, u])
+    for x, y in zip(found, right.values(), strict=True):
+        close(x.ravel(), y.ravel())
+    close(after.v, found.v)
     with pytest.raises(SingularError, match="the joints 'neck_roll', 'neck_yaw' keep hardly any inertia"):
         step.linearize(model.neutral(), v, u)

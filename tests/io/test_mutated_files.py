@@ -124,7 +124,7 @@ FUZZ = {"deadline": 20_000, "derandomize": True, "suppress_health_check": list(H
 BASES = st.sampled_from([None, None, "fixed", "free", "planar"])
 
 
-@pytest.mark.parametrize(("suffix", "count"), [(".urdf", 400), (".sdf", 150), (".xml", 150)])
+@pytest.mark.parametrize(("suffix", "count"), [(".urdf", 200), (".sdf", 80), (".xml", 80)])
 def test_damaged_files(suffix: str, count: int) -> None:
     if suffix == ".xml":
         pytest.importorskip("mujoco")

@@ -46,8 +46,8 @@ def points(dtype: str) -> np.ndarray:
     rng = np.random.default_rng(1)
     multiples = np.arange(-127_000, 127_001) * (np.pi / 4)
     spread = [
-        rng.uniform(-1e5, 1e5, 900_000),
-        rng.uniform(-7, 7, 500_000),
+        rng.uniform(-1e5, 1e5, 400_000),
+        rng.uniform(-7, 7, 250_000),
         rng.choice([-1, 1], 50_000) * 10.0 ** rng.uniform(-30, 0, 50_000),
         multiples,
         multiples + rng.normal(size=multiples.size) * 1e-6,

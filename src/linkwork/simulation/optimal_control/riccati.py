@@ -15,6 +15,7 @@ operations or so, for n states and m controls.
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -130,7 +131,7 @@ class Riccati:
         counted, s = found["counted"], found["s'"]
         factored = counted[:, 0].astype(int)
         out = LinearQuadratic(states, then["u"], found["K"], found["k"], s, counted[:, 1], factored)
-        reached = sum(y.reshape(problems, -1).sum(1) for y in (states, out.u, s[:, 0]))
+        reached = sum(y.reshape(problems, prod(y.shape[1:])).sum(1) for y in (states, out.u, s[:, 0]))
         reached = reached + x["Q"][..., 0, :, :].sum((-1, -2))
         odd = ~np.isfinite(reached)  # every input is in one of these
         failed = odd | (factored < T)
