@@ -17,10 +17,11 @@ export LINKWORK_ROBOTS ?= $(if $(ROBOTS),$(abspath $(ROBOTS)))
 demo: $(VENV)/.core
 	$(BIN)/linkwork demo
 
-# with byte code, whatever the environment says: the tests start hundreds of processes
+# with byte code, whatever the environment says: the tests start hundreds of processes; a third worker has the cores
+# while others wait for browsers and clusters
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(PYTEST)
 
 # a slice of the tests on emulated 64-bit ARM, set up in $(ARM) when it is not there yet
 test-arm: $(VENV)/.core

@@ -314,17 +314,18 @@ def attacked(call: Call, share: int = 1) -> Iterator[tuple[str, str | None]]:
 
 
 def test_absurd_arguments_end_well(calls, capsys) -> None:
+    """Every second attack; this file as a program tries all."""
     tried, wrong = 0, []
     assert {*SLOW} <= {*calls}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ends = (end for n, call in calls.items() for end in attacked(call, 5 if n in SLOW else 1))
+        ends = (end for n, call in calls.items() for end in attacked(call, 5 if n in SLOW else 2))
         for attack, found in ends:
             tried += 1
             if found is not None:
                 wrong.append(f"{attack}: {found}")
     assert not wrong, f"{len(wrong)} of {tried}\n" + "\n".join(wrong[:200])
-    assert tried > 60_000
+    assert tried > 30_000
 
 
 if __name__ == "__main__":  # the same as a list, for counting
