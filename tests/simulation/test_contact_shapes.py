@@ -176,8 +176,9 @@ def test_contacts_of_an_mjcf() -> None:
         <geom type="ellipsoid" size="0.1 0.2 0.3" friction="0.4"/><geom name="ball" size="0.1" condim="1"/>
         <geom type="box" size="1 1 1" contype="0" conaffinity="0"/></body></worldbody></mujoco>"""
     )
-    egg, ball = lw.contacts(model)
+    egg, *further, ball = lw.contacts(model)
     assert isinstance(egg, lw.EllipsoidContact)
+    assert [c.further for c in (egg, *further)] == [0, 1, 2]
     assert (egg.friction, ball.friction) == (0.4, 0.0)
     assert ball.name == "b/ball"
 

@@ -143,14 +143,15 @@ class Contact(Value):
         """The centre of the sphere in the axes of the frame, where n is the ground's normal."""
         return xp.constant(np.array(self.offset))
 
-    def evaluate(self, motion: Motion, ground: Surface) -> Touch:
-        """Rows and distance in this configuration."""
+    def evaluate(self, motion: Motion, ground: Surface, place: Array | None = None) -> Touch:
+        """Rows and distance in this configuration; of another `place` (3 x 1, in the axes of the frame) if given."""
         xp, frame = motion.xp, motion.model.frame(self.frame)
         link, X = frame.link, frame.placement
         R, p = motion.poses[link]
         C, height = ground.under(p + R @ xp.constant(X.p), xp)
         turn, n = xp.constant(X.R), C[:, 2:3]
-        centre = R @ (xp.constant(X.p) + turn @ self.place(turn.T @ (R.T @ n), xp))
+        place = self.place(turn.T @ (R.T @ n), xp) if place is None else place
+        centre = R @ (xp.constant(X.p) + turn @ place)
         if ground.curved:
             C, height = ground.under(p + centre, xp)
             for _ in range(2 if self.radius else 0):

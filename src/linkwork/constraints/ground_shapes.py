@@ -85,6 +85,11 @@ class RoundContact(Contact):
         """Of the body, in the axes of the frame."""
         return np.array(self.offset)
 
+    @property
+    def body(self) -> tuple[object, ...]:
+        """What is equal for all candidates of one body."""
+        raise NotImplementedError
+
     def moves(self, motion: Motion, axes: Array, h: Array) -> Array:
         """w x (d' - d) in the contact's axes: from the lever d to that in the middle of the step.
 
@@ -96,14 +101,14 @@ class RoundContact(Contact):
         R = motion.poses[frame.link][0] @ xp.constant(frame.placement.R)
         w, n = xp.constant(frame.placement.R.T) @ motion.V[frame.link][3:6, :], R.T @ axes[:, 2:3]
         d = self.place(n, xp) - xp.constant(self.centre)
-        then = self.place(_turned(n, -(h / 2) * w, xp), xp) - xp.constant(self.centre)
+        then = self.place(turned(n, -(h / 2) * w, xp), xp) - xp.constant(self.centre)
         depth, turn, long, apart = n.T @ d, h * h * (w.T @ w), d.T @ d, (then - d).T @ (then - d)
         inside = xp.where(turn < LARGEST * LARGEST, long - apart, 0.0)
         foreseen = xp.where(12 * depth * depth > turn * long, xp.where(inside > 0, 1.0, 0.0), 0.0)[0, 0]
-        return foreseen * (axes.T @ (R @ xp.cross(w, _turned(then, (h / 2) * w, xp) - d)))
+        return foreseen * (axes.T @ (R @ xp.cross(w, turned(then, (h / 2) * w, xp) - d)))
 
 
-def _turned(x: Array, by: Array, xp: Ops) -> Array:
+def turned(x: Array, by: Array, xp: Ops) -> Array:
     """x after a small rotation, by Cayley's formula."""
     half = by / 2
     across = xp.cross(half, x)
@@ -116,7 +121,8 @@ class RimContact(RoundContact):
     """A point on the rim of a disc or cylinder: the lowest one, or one `turn` rad further on.
 
     The disc has its centre at `offset`, the radius `rim` and the normal `axis`, in the axes of `frame`. Three of them,
-    a third of a turn apart, let it stand on its rim, roll, and lie flat. Lowest is where e = (n - a a^T n) / |...| is
+    a third of a turn apart, let it stand on its rim, roll, and lie flat; while it turns over, two that are not the
+    lowest are put where it will touch at the end of a step. Lowest is where e = (n - a a^T n) / |...| is
     subtracted: o - rim e.
 
     Examples:
@@ -133,6 +139,11 @@ class RimContact(RoundContact):
         """Only on the lowest point: others are there for a disc that lies flat."""
         return self.turn == 0
 
+    @property
+    def body(self) -> tuple[object, ...]:
+        """The rim."""
+        return self.frame, self.offset, tuple(unit_axis(self.axis)), self.rim, self.radius
+
     def place(self, n: Array, xp: Ops) -> Array:
         a = unit_axis(self.axis)
         first = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
@@ -146,12 +157,19 @@ class RimContact(RoundContact):
         return xp.constant(np.array(self.offset)) - self.rim * e
 
 
-@checked_class(**CONTACT, radii=array(3, what="three half axes, in metres"), placement=optional(PLACEMENT))
+@checked_class(
+    **CONTACT,
+    radii=array(3, what="three half axes, in metres"),
+    placement=optional(PLACEMENT),
+    further=whole(0, 2, "0 for the lowest place, 1 and 2 for those where it will touch"),
+)
 @dataclass(frozen=True, eq=False, repr=False)
 class EllipsoidContact(RoundContact):
     """An ellipsoid, which touches at -D^2 n / |D n|.
 
-    It has the half axes `radii` D along the axes of `placement` in `frame`.
+    It has the half axes `radii` D along the axes of `placement` in `frame`. One that is flat and turns over sinks into
+    the ground with one candidate. Two with `further` 1 and 2 are put where it will touch at the end of a step, and are
+    on its top otherwise.
 
     Examples:
         >>> lw.EllipsoidContact("head", radii=(0.1, 0.1, 0.15)).frame
@@ -160,10 +178,22 @@ class EllipsoidContact(RoundContact):
 
     radii: object = (1.0, 1.0, 1.0)
     placement: Placement | None = None
+    further: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_sizes(f"contact '{self.name}'", self.radii)
+
+    @property
+    def rolls(self) -> bool:
+        """Only the lowest place: others are there for what it turns over to."""
+        return self.further == 0
+
+    @property
+    def body(self) -> tuple[object, ...]:
+        """The ellipsoid."""
+        X = self.placement or Placement()
+        return self.frame, tuple(X.p), tuple(X.R.ravel()), tuple(np.asarray(self.radii, dtype=float)), self.radius
 
     @property
     def centre(self) -> np.ndarray:
@@ -171,6 +201,7 @@ class EllipsoidContact(RoundContact):
 
     def place(self, n: Array, xp: Ops) -> Array:
         X, D = self.placement or Placement(), xp.constant(np.diag(np.asarray(self.radii, dtype=float)))
+        n = -n if self.further else n
         Dn = D @ (xp.constant(X.R.T) @ n)
         touched = (D @ Dn) / xp.sqrt((Dn.T @ Dn)[0, 0] + FLAT * FLAT)
         return xp.constant(X.p) - xp.constant(X.R) @ touched

@@ -121,6 +121,12 @@ def places(first: Sequence[int], sizes: Sequence[int], nv: int) -> tuple[list[in
     return joints, [k for c in sorted(rows) for k in rows[c]]
 
 
+def columns_of(blocks: dict[int, Array], motion: Motion) -> Columns:
+    """Rows over joints as columns over degrees of freedom."""
+    first = {i: motion.model.topology.v_slices[i].start for i in blocks}
+    return {first[i] + k: B[:, k : k + 1].T for i, B in blocks.items() for k in range(B.shape[1])}
+
+
 def times(J: Sequence[Mapping[int, Array]], v: Array, xp: Ops) -> Array:
     """J v of some rows, given as columns over degrees of freedom."""
     parts = [sum((c.T * v[j, 0] for j, c in columns.items()), start=0.0) for columns in J]

@@ -8,14 +8,7 @@ v+ is the velocity with which the step moves the mechanism: h times `turn` is wh
 v + h a (simulation/steps/gyroscopic.py). A round body rolls meanwhile: it touches with the lever d before the step, and
 with d' in the middle of it. Its u is the velocity there, J v+ + w x (d' - d), with the w before the step.
 
-`offset` is gap / h in front of the ground: the contact may close the gap within the step. For a contact that bounces it
-is restitution times the velocity before the step. At a depth d below the ground it is what brings the contact out,
-
-    d / (T + d / w),    w = 8 g T,
-
-with the recovery time T: d / T where d is small, and w at most. Contacts do not pull, so a body that comes out goes on
-with that velocity v; v^2 < 2 g d for every d, so that gravity stops it before it leaves the ground. Joints outside
-their limits come back with as much, in rad/s or m/s.
+`offset` says how fast it may approach the ground (approach.py).
 """
 
 from __future__ import annotations
@@ -24,13 +17,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from linkwork.algorithms.contact.approach import Approach, gravity_of
+from linkwork.algorithms.contact.foreseen import foreseen
 from linkwork.algorithms.contact.joint_space import JointPorts, ports_on
 from linkwork.algorithms.contact.laws import Cone, Law, Stop, larger, largest
 from linkwork.algorithms.contact.link_contacts import Port, Ports, ports_of
-from linkwork.algorithms.contact.mobility import Mobility, Pairs, times, transposed
-from linkwork.algorithms.delassus.ltl import Columns
+from linkwork.algorithms.contact.mobility import Mobility, Pairs, columns_of, times, transposed
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface, Touch
@@ -38,19 +30,6 @@ from linkwork.constraints.ground_shapes import RoundContact
 from linkwork.constraints.rows import jacobian_blocks
 from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
-
-RECOVERY = 0.02
-"""Seconds in which a contact that has sunk into the ground comes out of it, and a joint back into its limits; at least
-two steps."""
-
-CLOSED = 1e-9
-"""Gaps (m) that count as none, so that the contacts of a flat face agree on whether it moves."""
-
-EARTH = 9.81
-"""m/s^2."""
-
-SLOW = 1e-2
-"""Normal velocities (m/s) below which nothing bounces."""
 
 
 @dataclass(frozen=True)
@@ -178,11 +157,13 @@ def contact_problem(
     a_free = mobility.accelerations(tau)
     v_free = motion.v + h * (a_free + turn)
 
-    touches, joints = [c.evaluate(motion, ground) for c in contacts], stopped_joints(motion.model, dry is not None)
+    approach = Approach(h, gravity_of(motion.model), xp)
+    touches = foreseen(motion, contacts, ground, mobility, v_free, approach)
+    joints = stopped_joints(motion.model, dry is not None)
     turns, n = turning_rows(contacts), len(contacts)
     ports = ports_of(touches, ground, xp)
-    J = [_columns(jacobian_blocks(motion, port.K, {}), motion) for port in ports]
-    J += [_columns(jacobian_blocks(motion, _spin(touches[k], axis, by, xp), {}), motion) for k, axis, by in turns]
+    J = [columns_of(jacobian_blocks(motion, port.K, {}), motion) for port in ports]
+    J += [columns_of(jacobian_blocks(motion, _spin(touches[k], axis, by, xp), {}), motion) for k, axis, by in turns]
     J += [{motion.model.topology.v_slices[i].start: xp.eye(1)} for i in joints]
     ports += [Port(1, {}, ((k, None),)) for k in range(n, n + len(turns) + len(joints))]
     every = ports_on(mobility, ports, J)
@@ -196,26 +177,21 @@ def contact_problem(
 
     laws, g = list[Law](), velocities(v_free)
     speed = largest(xp, xp.vstack([xp.zeros(0), *g]))
-    recovery = xp.where(2 * h > RECOVERY, 2 * h, RECOVERY)
-    slower = 1 / (8 * _gravity(motion.model) * recovery)
     for k, (c, touch) in enumerate(zip(contacts, touches, strict=True)):
-        offset = touch.gap / xp.where(touch.gap > 0, h, recovery - touch.gap * slower)
-        offset = xp.where(touch.gap * touch.gap < CLOSED * CLOSED, 0.0, offset)
+        free, offset = g[k][2, 0], approach.offset(touch.gap)
         if c.restitution:
-            before = velocities(motion.v)[k][2, 0]
-            hits = xp.where(touch.gap + h * g[k][2, 0] < 0, before, 0.0) < -SLOW
-            offset = xp.where(hits, c.restitution * before, offset)
-        if isinstance(c, RoundContact) and c.rolls:
-            g[k] = g[k] + _rolling(c.moves(motion, touch.axes, h), velocities(motion.v)[k][2, 0], xp)
+            offset = approach.bounced(offset, touch.gap, free, velocities(motion.v)[k][2, 0], c.restitution)
+        if isinstance(c, RoundContact):
+            moves = c.moves(motion, touch.axes, h) if c.rolls else xp.zeros(3)
+            offset = approach.rounded(offset, moves[2, 0], free, velocities(motion.v)[k][2, 0])
+            g[k] = g[k] + xp.vstack([moves[0:2, :], xp.zeros(1)])
         g[k] = g[k] + offset * xp.constant([0.0, 0.0, 1.0])
         laws.append(Cone(every.own(k), friction[k, 0], xp))
     for i, (k, _, _) in enumerate(turns, start=n):
         laws.append(Stop(every.own(i), every.own(i)[0, 0], -math.inf, math.inf, 0.0, xp, of=k))
     for k, i in enumerate(joints, start=n + len(turns)):
         q, limits = motion.joint_q(i)[0, 0], motion.model.links[i].limits
-        below, above = limits.lower - q, limits.upper - q
-        lower = below / xp.where(below < 0, h, recovery + below * slower)
-        upper = above / xp.where(above > 0, h, recovery - above * slower)
+        lower, upper = approach.stopped(limits.lower - q, limits.upper - q)
         first = motion.model.topology.v_slices[i].start
         resists = float(motion.model.links[i].passive.friction[0]) if dry is None else dry[first, 0]
         sides = limits.lower > -math.inf, limits.upper < math.inf
@@ -235,21 +211,6 @@ def contact_problem(
 
     axes = [touch.axes for touch in touches]
     return Problem(every, g, laws, axes, speed, impulse, accelerations, forces, mobility.opened, moved)
-
-
-def _gravity(model: Model) -> float:
-    """g, or that of the earth where there is none: nothing stops there what comes out of the ground."""
-    return float(np.linalg.norm(model.gravity)) or EARTH
-
-
-def _rolling(moves: Array, before: Array, xp: Ops) -> Array:
-    """What rolling adds to u.
-
-    The place that touches now lifts off no faster than it came, so that contact does no work.
-    """
-    least = xp.where(before < 0, before, 0.0)
-    lifts = xp.where(moves[2, 0] > least, moves[2, 0], least)
-    return xp.vstack([moves[0:2, :], lifts * xp.eye(1)])
 
 
 def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, float]]:
@@ -272,8 +233,3 @@ def stopped_joints(model: Model, dry: bool = False) -> list[int]:
     single = [i for i in model.topology.links if links[i].joint.nq == 1]
     limited = [min(-links[i].limits.lower, links[i].limits.upper) < float("inf") for i in single]
     return [i for i, stops in zip(single, limited, strict=True) if dry or stops or links[i].passive.friction.any()]
-
-
-def _columns(blocks: dict[int, Array], motion: Motion) -> Columns:
-    first = {i: motion.model.topology.v_slices[i].start for i in blocks}
-    return {first[i] + k: B[:, k : k + 1].T for i, B in blocks.items() for k in range(B.shape[1])}

@@ -37,7 +37,8 @@ def contacts(
 
     | shape | contacts |
     |---|---|
-    | sphere, ellipsoid | 1 |
+    | sphere | 1 |
+    | ellipsoid | 3: its lowest place, and where it will touch next |
     | capsule | 2: the spheres at its ends |
     | box | 4: the corners of its lowest face |
     | cylinder | 6: three points on each rim, the lowest one first |
@@ -132,7 +133,8 @@ def _of(collider: Collider, link: str, name: str, mu: float) -> Iterator[Contact
         if r[0] == r[1] == r[2]:
             yield Contact(link, X.p, r[0], mu, name=name)
         else:
-            yield EllipsoidContact(link, X.p, 0.0, mu, name=name, radii=r, placement=X)
+            for k in range(3):
+                yield EllipsoidContact(link, X.p, 0.0, mu, name=f"{name}/{k}", radii=r, placement=X, further=k)
     elif isinstance(shape, Cylinder):
         for end in (-1, 1):
             middle, called = X.p + end * shape.length / 2 * X.R[:, 2], f"{name}/{'top' if end > 0 else 'bottom'}"
