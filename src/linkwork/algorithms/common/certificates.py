@@ -165,7 +165,7 @@ def _met(motion: Motion, c: Cluster, which: Sequence[int], vdot: Array, dense: b
 
 
 def _errors(motion: Motion, c: Cluster, vdot: Array, dense: bool = False) -> tuple[Array, Array]:
-    """The errors of a cluster's rows, m x 1, and the sums of the squares of their terms, without those of gravity.
+    """The errors of a cluster's rows, m x 1, and the sums of the squares of their terms but gravity.
 
     Relative rows are over the cluster's joints. Others, because two points are apart, move with all that carries them:
     over the joints these have a column for each of the model's, so they are taken over links, unless J is there.
