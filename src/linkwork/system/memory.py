@@ -25,7 +25,10 @@ _OPEN: deque[NDArray[np.uint8]] = deque(maxlen=4)
 
 
 def lasting(size: int) -> NDArray[np.uint8]:
-    """So many bytes, not initialised, for an array that is used again and again; a MemoryError if there are not."""
+    """So many bytes, not initialised, for an array that is used again and again.
+
+    A MemoryError if there are not.
+    """
     if size < SMALL or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.empty(size, np.uint8)
     rest = np.empty(0, np.uint8)
