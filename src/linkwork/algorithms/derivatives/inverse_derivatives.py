@@ -35,6 +35,9 @@ from linkwork.model import Motion
 FOLLOWED = 1e-9
 """The part of a column of J_d, relative to it, that J_i X may not have: more is a motion that rows feel."""
 
+ROUNDING = 1e-12
+"""Pivots of J_i, relative to J, that may be rounding."""
+
 
 class InverseSolution(Multipliers):
     """Multipliers of least cost that cause joint forces `h` with motors' torques, and y.
@@ -48,17 +51,26 @@ class InverseSolution(Multipliers):
     def __init__(
         self, motion: Motion, h: Array, *, actuated: np.ndarray, held: np.ndarray, weight: float, residual: float
     ) -> None:
-        xp, pick = motion.xp, np.eye(motion.model.nv)
+        self.xp, pick = motion.xp, np.eye(motion.model.nv)
+        xp = self.xp
         self.rows, self.roots = constraint_rows(motion), xp.constant(np.ones((motion.model.rows, 1)))
         self.J, self.motors = jacobian(motion), xp.constant(np.diag(actuated.astype(float)))
         self.kept, self.moved = xp.constant(pick[:, actuated | held]), xp.constant(pick[:, ~(actuated | held)])
         self.forces = LeastForces(self.J @ self.kept, actuated[actuated | held], weight, xp)
-        self.xp, self.known = xp, 1.0
+        self.known = self._held()
         if self.moved.shape[1]:
             self._follow(h, residual)
         tau, lam, y = self.forces.solve(self._felt(h))
         self.known = self.known * self.forces.known(h, tau, lam)
         self.multipliers, self.y = xp.held(lam), xp.held(self.kept @ y)
+
+    def _held(self) -> Array | float:
+        """1, or NaN where rows hold a joint by rounding alone."""
+        flag: Array | float = 1.0
+        R, least = self.forces.held.R, threshold(self.xp, ROUNDING) ** 2 * self.forces.size
+        for k in range(self.forces.held.columns):
+            flag = flag * self.xp.where(R[k, k] * R[k, k] > least, 1.0, float("nan"))
+        return flag
 
     def _follow(self, h: Array, residual: float) -> None:
         """X, and whether it is right: of rows, and of h."""

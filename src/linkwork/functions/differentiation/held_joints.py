@@ -16,6 +16,9 @@ from linkwork.planner.iterations import samples
 POSTURES, APART = 6, 1e-5
 """How many postures are looked at; the least part of a column, relative to it, that no other has, in most of them."""
 
+ROUNDING = 1e-9
+"""The size of a column, relative to all, that may be rounding."""
+
 
 def held_joints(model: Model, actuated: np.ndarray) -> np.ndarray:
     """Which degrees of freedom (nv) these are: by the largest parts first."""
@@ -23,10 +26,10 @@ def held_joints(model: Model, actuated: np.ndarray) -> np.ndarray:
     found = samples(model).get("q", np.stack([model.random_q(rng) for _ in range(POSTURES)]))[:POSTURES]
     J = np.stack([jacobian(Motion(model, q[:, None], np.zeros((model.nv, 1)), get("numpy"))) for q in found])
     held, rest = np.zeros(model.nv, bool), np.where(actuated, 0.0, J)
-    size = (rest**2).sum(1)
+    size = (rest**2).sum(1) + (ROUNDING**2 * (rest**2).sum((1, 2)))[:, None]
     while held.sum() < model.rows:
         part = (rest**2).sum(1)
-        share = np.median(np.divide(part, size, out=np.zeros_like(size), where=size > 0), 0)
+        share = np.median(part / np.where(size > 0, size, 1.0), 0)
         k = int(np.argmax(share))
         if share[k] < APART**2:
             break
