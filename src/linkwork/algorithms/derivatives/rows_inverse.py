@@ -41,8 +41,8 @@ UNCOUNTED = 2e-3
 below 1e-6 then: there forward dynamics counts rows as redundant, too (`Prox.redundant`)."""
 
 DEPENDENT, SINGLE = 1e8, 1e3
-"""The largest sum of E_ii of independent rows, in units of mobilities, in float64 and float32: some 50 eps of that is
-lost."""
+"""The largest root of the sum of squares of E_ii of independent rows, in units of mobilities, in float64 and float32:
+some 50 eps of that is lost."""
 
 VANISHED = 1e-12
 """The share of its usual mobility below which a row has vanished: singular values of 1e-6, as in `UNCOUNTED`."""
@@ -154,8 +154,10 @@ class RowsInverse:
         """1, or NaN where E does not give W."""
         xp, nan = self.xp, float("nan")
         if self.independent:
-            lost = sum((E[i : i + 1, i : i + 1] * self.felt[i : i + 1, :] for i in range(self.m)), xp.zeros(1))
-            return xp.where(lost <= (SINGLE if xp.single else DEPENDENT), 1.0, nan)[0, 0]
+            # squares: of rows that depend on each other, rounding decides about the sign of E
+            lost = [E[i : i + 1, i : i + 1] * self.felt[i : i + 1, :] for i in range(self.m)]
+            most = SINGLE if xp.single else DEPENDENT
+            return xp.where(sum((x * x for x in lost), xp.zeros(1)) <= most * most, 1.0, nan)[0, 0]
         X, unsure, beside, count = E * self.R.T, xp.zeros(1), xp.zeros(1), xp.zeros(1)
         for i in range(self.m):
             x = X[i : i + 1, i : i + 1]
