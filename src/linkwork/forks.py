@@ -64,9 +64,22 @@ def begun(function: Callable[..., Found], *arguments: Any) -> Future[Found]:
 
 def submitted(pool: ThreadPoolExecutor, function: Callable[..., Found], *arguments: Any) -> Future[Found]:
     """Start a function on a pool; a fork waits until it is done."""
-    work = pool.submit(function, *arguments)
+    try:
+        work = pool.submit(function, *arguments)
+    except RuntimeError:  # the system has no more threads: it is done here, and nobody can leave it
+        return _done(function, *arguments)
     _UNDER_WAY.add(work)
     work.add_done_callback(_UNDER_WAY.discard)
+    return work
+
+
+def _done(function: Callable[..., Found], *arguments: Any) -> Future[Found]:
+    """Work that is done already, on this thread."""
+    work = Future[Found]()
+    try:
+        work.set_result(function(*arguments))
+    except Exception as problem:
+        work.set_exception(problem)
     return work
 
 

@@ -17,6 +17,7 @@ from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_deriva
 from linkwork.algorithms.derivatives.rows_inverse import REDUNDANT
 from linkwork.algorithms.tree.crba import assemble, crba
 from linkwork.algorithms.tree.rnea import rnea
+from linkwork.functions.differentiation.dense_derivatives import DenseDerivatives
 from linkwork.functions.differentiation.jacobians import Jacobians
 from linkwork.functions.differentiation.motion_equations import MotionEquations
 from linkwork.joints import KINDS
@@ -210,6 +211,24 @@ def test_redundant_rows_have_the_derivative_of_the_independent_ones():
         split = getattr(s, f"dlam_d{w}")
         joined = getattr(r, f"dlam_d{w}")
         assert_close(split[:3] + split[3:], joined, scale=float(np.abs(joined).max()), eps=EPS / REDUNDANT)
+
+
+@pytest.mark.parametrize("copies", [2, 5])
+def test_a_weld_that_is_stated_several_times(copies):
+    """In machine code's form, which was 8e-6 and 4e-5 off: rounding over REDUNDANT, and that squared is left."""
+    base = mechanisms.chain(6)
+    tip, rng = base.links[-1].name, np.random.default_rng(0)
+    q, v, tau = rng.normal(size=6), np.zeros(6), rng.normal(size=6)
+    place = lw.forward_kinematics(base, tip, backend="numpy")(q)
+    welds = [lw.Closure(tip, "place", "fixed", name=f"weld{k}") for k in range(copies)]
+    held = base.with_frame("place", placement=lw.Placement(place.rotations, place.positions)).with_constraints(*welds)
+    f = lw.forward_dynamics(held, backend="numpy", method="prox_ltl").derivatives()
+    found = dict(zip([port.name for port in f.program.outputs], f.program.interpret(q, v, tau), strict=True))
+    free = lw.forward_dynamics(base, backend="numpy").derivatives()(q, v, tau)
+    right = DenseDerivatives(f)([q, v, tau])
+    for name in ("da_dq", "da_dtau"):
+        scale = max(np.abs(right[name]).max(), np.abs(getattr(free, name)).max())
+        assert np.abs(found[name].reshape(6, 6) - right[name]).max() < 2e-7 * scale
 
 
 def test_softness_and_modes():

@@ -122,3 +122,18 @@ def test_rows_that_vanish_where_loops_are_closed():
     right = d._dense([q[0], v[0], tau[0]])
     for x, y in zip(found, right.values(), strict=True):
         assert np.abs(x[0] - y.reshape(x[0].shape)).max() <= OFF * np.abs(y).max()
+
+
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+def test_a_linkage_whose_rows_always_depend_on_each_other(size: float) -> None:
+    """Bricard's: rounding makes pivots negative, and forces of 1e16 N had passed for those of independent rows."""
+    model = mech.bricard(size)
+    q, v = lw.random_state(model, 1)
+    tau = np.random.default_rng(1).normal(size=model.nv)
+    right = lw.forward_dynamics(model, method="kkt", backend="numpy")(q, v, tau)
+    J = lw.constraint_jacobian(model)(q)[0].reshape(model.rows, model.nv)
+    found = lw.forward_dynamics(model).derivatives()
+    for r in (found(q, v, tau), type(found(q, v, tau))(*(x[1] for x in found([q, q], [v, v], [tau, tau])))):
+        np.testing.assert_allclose(r.a, right.a, rtol=0, atol=1e-6 * np.abs(right.a).max())
+        np.testing.assert_allclose(J.T @ r.lam, J.T @ right.lam, rtol=0, atol=1e-6 * np.abs(J.T @ right.lam).max())
+        assert np.abs(r.dlam_dq).max() < 1e3 * np.abs(right.lam).max()

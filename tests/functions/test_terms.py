@@ -72,3 +72,8 @@ def test_errors_say_what_is_valid(names, frames, message):
         lw.terms(MODEL, names, frames)
     with pytest.raises(lw.LinkworkError, match="world_aligned"):
         lw.frame_velocity(MODEL, "f1", reference="aligned")
+
+
+def test_derivatives_of_classical_accelerations_are_named_as_these_are() -> None:
+    f = lw.frame_acceleration(lw.robots.mechanisms.chain(2), "linktip", classical=True, backend="numpy")
+    assert f.derivatives(["a"])(*np.zeros((3, 2)))._fields == ("daccelerations_da",)

@@ -23,6 +23,7 @@ from linkwork.kernels.cache import program_cache
 from linkwork.kernels.calls.arrays import Rows, table_of
 from linkwork.kernels.calls.thread_pool import POOL, Pool, nothing
 from linkwork.kernels.codegen.native_calls import FRESH
+from linkwork.kernels.object_code import compile
 from linkwork.kernels.programs.from_casadi import read_program
 from linkwork.lazy import cached_property
 from surroundings import Environment, forked_meanwhile
@@ -100,6 +101,23 @@ def test_first_calls_from_many_threads_compile_once(environment: Environment) ->
 def never() -> bool:
     """A job of which nobody knows that it is done, until everybody has left."""
     return False
+
+
+def test_where_the_system_has_no_more_threads_kernels_are_compiled_here(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Limits on processes or memory: that was an error of Python's own."""
+    environment["LINKWORK_CACHE"] = "off"
+    program, given = read_program(chain(LINKS)), states(LINKS, 9)
+    expected = Kernel(program, threads=1)(*given).a
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(compile, "_SWEEPING", {})
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    np.testing.assert_array_equal(Kernel(program, threads=2)(*given).a, expected)
+    assert not compile._SWEEPING, "a later one may be swept"
 
 
 def test_an_exception_reaches_the_caller_and_the_pool_lives_on() -> None:

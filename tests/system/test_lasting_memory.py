@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import mmap
 import weakref
@@ -51,6 +52,20 @@ def test_without_large_pages_it_is_memory_like_any_other(monkeypatch: pytest.Mon
     part = lasting(4 * SMALL)
     part[...] = 3
     assert part.base is None
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="no large pages here")
+def test_where_no_pages_are_left_an_array_will_do_or_memory_is_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bound call of many states ended with an OSError of `mmap`."""
+
+    def refusing(*args: object, **named: object) -> mmap.mmap:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    memory._OPEN.clear()
+    monkeypatch.setattr(mmap, "mmap", refusing)
+    lasting(4 * SMALL)[...] = 3
+    with pytest.raises(MemoryError):
+        lasting(1 << 60)
 
 
 def test_buffers_that_last_are_whole_and_aligned() -> None:

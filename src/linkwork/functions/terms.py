@@ -329,17 +329,18 @@ def _function(
     # frames alone take fewest operations where the user has them; a rewritten model pays with inertias
     within = "given" if not set(names) & set(TERMS) else chosen_frames("best", options.get("backend", "kernel"))
     needs = set().union(*((FRAME_TERMS.get(n) or TERMS[n]).inputs for n in names))
-    shapes = {n: _shape(n, model.nv, None if isinstance(frames, str) else len(where)) for n in names}
+    outputs = dict(zip(names, result._fields, strict=True))
+    shapes = {outputs[n]: _shape(n, model.nv, None if isinstance(frames, str) else len(where)) for n in names}
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         m = in_place(model, within).motion(x["q"], x.get("v", xp.zeros(model.nv)), xp, x)
         places = [m.model.frame(f) for f in where]
-        return {n: _value(n, m, places, reference, x.get("a")) for n in names}
+        return {outputs[n]: _value(n, m, places, reference, x.get("a")) for n in names}
 
     valid = dict.fromkeys(p for n in names for p in (FRAME_TERMS.get(n) or TERMS[n]).by)
     sizes = {n: size for n, size in (("q", model.nq), ("v", model.nv), ("a", model.nv)) if n in needs}
     inputs = Inputs(model, options.pop("parameters", ()), tuple(valid), None, None, **sizes)
-    identity = (tuple(names), where, isinstance(frames, str), reference, within, *inputs.identity)
+    identity = (tuple(outputs.items()), where, isinstance(frames, str), reference, within, *inputs.identity)
     made: dict[str, Any] = {"shapes": {**shapes, **inputs.shapes}, "defaults": inputs.defaults, "identity": identity}
     found: Function[Any] = Function(name, model, inputs.sizes, body, result=result, **made, **options)
     found.factors_mass = "Minv" in names

@@ -25,14 +25,20 @@ _OPEN: deque[NDArray[np.uint8]] = deque(maxlen=4)
 
 
 def lasting(size: int) -> NDArray[np.uint8]:
-    """So many bytes, not initialised, for an array that is used again and again."""
+    """So many bytes, not initialised, for an array that is used again and again.
+
+    A MemoryError if there are not.
+    """
     if size < SMALL or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.empty(size, np.uint8)
     rest = np.empty(0, np.uint8)
     with suppress(IndexError):
         rest = _OPEN.pop()
     if rest.size < size:
-        rest = _pages(size)
+        try:
+            rest = _pages(size)
+        except OSError:  # no room for whole pages, or too many mappings: perhaps there is for an array
+            return np.empty(size, np.uint8)
     _OPEN.append(rest[size:])
     return rest[:size]
 

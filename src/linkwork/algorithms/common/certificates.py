@@ -21,8 +21,9 @@ from linkwork.model import Motion
 from linkwork.structure.clusters import Cluster, ClusterTree
 from linkwork.structure.local_loops import never_singular
 
-MOVED = 1e-7
-"""Accelerations that missing forces would cause, relative to all, that count as none."""
+MOVED = 3e-8
+"""Accelerations that missing forces would cause, relative to all, that count as none. Each joint counts with its own
+inertia; by M^-1 they are up to ten times as large, as forces up to thirty times, and 1e-6 is promised."""
 
 MET = 1e-6
 """Errors of embedded rows, relative to their terms, that count as none."""
@@ -164,21 +165,23 @@ def _met(motion: Motion, c: Cluster, which: Sequence[int], vdot: Array, dense: b
 
 
 def _errors(motion: Motion, c: Cluster, vdot: Array, dense: bool = False) -> tuple[Array, Array]:
-    """The errors of a cluster's rows, m x 1, and the sums of the squares of their terms.
+    """The errors of a cluster's rows, m x 1, and the sums of the squares of their terms but gravity.
 
     Relative rows are over the cluster's joints. Others, because two points are apart, move with all that carries them:
     over the joints these have a column for each of the model's, so they are taken over links, unless J is there.
+    Gravity is in the acceleration of every link there, and would hide an error that is large beside what moves.
     """
     t, left, squares = motion.model.topology, list[Array](), list[Array]()
     if dense or all(evaluated(motion, n).relative for n in c.constraints):
         dofs, K, k = supported_rows(motion, c.bodies, c.constraints)
         each = [[-k, *(K[:, n : n + 1] * vdot[d, 0] for n, d in enumerate(dofs))]]
     else:
-        a = motion.accelerations(vdot)
-        each = [
-            [-r.k, *(K @ a[l] for l, K in r.links.items()), *(G @ vdot[t.v_slices[i], :] for i, G in r.joints.items())]
-            for r in constraint_rows(motion, c.constraints)
-        ]
+        a, each = motion.accelerations(vdot), []
+        for r in constraint_rows(motion, c.constraints):
+            weights = {l: K[:, 0:3] @ motion.gravity[l] for l, K in r.links.items()}
+            terms = [K @ a[l] + weights[l] for l, K in r.links.items()]
+            terms += [G @ vdot[t.v_slices[i], :] for i, G in r.joints.items()]
+            each.append([-sum(weights.values(), r.k), *terms])
     for terms in each:
         left.append(sum(terms[1:], terms[0]))
         squares.append(sum((x * x for x in terms[1:]), terms[0] * terms[0]))

@@ -5,8 +5,9 @@ of some closed loops: with E = (D + R)^-1 for a small R, 1e-9 of a row's usual m
 
     W = (1 + X + X^2 + X^3 - 4 X^4) E,   s^2 W = 1 - 5 (R / s^2)^4  for singular values s^2 >> R,  W -> 0  for s^2 << R
 
-which is a pseudo-inverse without singular values. Rows that vanish where loops are closed, as those across the plane of
-a linkage, are left out while they do.
+which is a pseudo-inverse without singular values. Rounding of E, 1e-16 over 1e-9, is squared by one more step for what
+is left, 2 W - W D W, which leaves out what W does. Rows that vanish where loops are closed, as those across the plane
+of a linkage, are left out while they do.
 
 Neither is right everywhere. Independent rows depend on each other in singular postures: E_ii D_ii = 1 / (1 - c^2),
 where c is the cosine between a row and all others, in the norm of M^-1, is what that takes of the digits; and so does a
@@ -40,8 +41,8 @@ UNCOUNTED = 2e-3
 below 1e-6 then: there forward dynamics counts rows as redundant, too (`Prox.redundant`)."""
 
 DEPENDENT, SINGLE = 1e8, 1e3
-"""The largest sum of E_ii of independent rows, in units of mobilities, in float64 and float32: some 50 eps of that is
-lost."""
+"""The largest root of the sum of squares of E_ii of independent rows, in units of mobilities, in float64 and float32:
+some 50 eps of that is lost."""
 
 VANISHED = 1e-12
 """The share of its usual mobility below which a row has vanished: singular values of 1e-6, as in `UNCOUNTED`."""
@@ -83,6 +84,7 @@ class RowsInverse:
                 self.held = xp.vstack([xp.constant([[1.0]]) * x for x in there])
                 D, self.R = D * self.held * self.held.T, xp.where(self.held > 0, self.R, 1.0)
             self.felt = felt * self.held + self.R
+        self.D = D
         self.factor = LTL(D + xp.eye(self.m) * self.R, parent, xp)
 
     @property
@@ -109,11 +111,11 @@ class RowsInverse:
         W = E - POWERS * xp.symmetric(X @ E)
         for _ in range(POWERS - 1):
             W = E + xp.symmetric(X @ W)
-        return W
+        return 2 * W - xp.symmetric(W @ (self.D @ W))
 
     def __matmul__(self, r: Array) -> Array:
         """W r, by products with E."""
-        return self.E @ r if self.is_plain else self._summed(self.E.__matmul__, r)
+        return self.E @ r if self.is_plain else self._refined(self.E.__matmul__, r)
 
     def solve(self, r: Array) -> Array:
         """W r for a few columns, by the factor."""
@@ -122,7 +124,12 @@ class RowsInverse:
         if self.independent:
             y = self.factor.solve(self.held * r)
             return self.held * y * self._is_regular(y)
-        return self._trust(self.factor.inverse()) * self._summed(self.factor.solve, r)
+        return self._trust(self.factor.inverse()) * self._refined(self.factor.solve, r)
+
+    def _refined(self, E: Callable[[Array], Array], r: Array) -> Array:
+        """W r, and once more for what is left of r."""
+        y = self._summed(E, r)
+        return y + self._summed(E, r - self.D @ y)
 
     def _summed(self, E: Callable[[Array], Array], r: Array) -> Array:
         """The sum of X^k E r over k < POWERS, less so many times the next one: redundant rows, X = 1, cancel."""
@@ -147,8 +154,10 @@ class RowsInverse:
         """1, or NaN where E does not give W."""
         xp, nan = self.xp, float("nan")
         if self.independent:
-            lost = sum((E[i : i + 1, i : i + 1] * self.felt[i : i + 1, :] for i in range(self.m)), xp.zeros(1))
-            return xp.where(lost <= (SINGLE if xp.single else DEPENDENT), 1.0, nan)[0, 0]
+            # squares: of rows that depend on each other, rounding decides about the sign of E
+            lost = [E[i : i + 1, i : i + 1] * self.felt[i : i + 1, :] for i in range(self.m)]
+            most = SINGLE if xp.single else DEPENDENT
+            return xp.where(sum((x * x for x in lost), xp.zeros(1)) <= most * most, 1.0, nan)[0, 0]
         X, unsure, beside, count = E * self.R.T, xp.zeros(1), xp.zeros(1), xp.zeros(1)
         for i in range(self.m):
             x = X[i : i + 1, i : i + 1]

@@ -13,7 +13,7 @@ a joint loses its inertia to rounding, all of it is in NumPy's longer type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +35,9 @@ from linkwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from linkwork.functions.differentiation.differentiated import Differentiated
+
+Solve = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Solutions for columns of numbers."""
 
 
 class Asking(Tracer):
@@ -88,7 +91,7 @@ class DenseDerivatives:
     """Derivatives of solutions in single states, by singular values."""
 
     def __init__(self, function: Differentiated) -> None:
-        self.xp = Asking()
+        self.function, self.xp = function, Asking()
         self.program = trace(
             function.name,
             lambda xp, symbol: {**function._written(xp, symbol), **self.xp.questions},
@@ -101,7 +104,7 @@ class DenseDerivatives:
     def __call__(self, state: Sequence[np.ndarray]) -> dict[str, np.ndarray] | None:
         """The outputs for these inputs; None if the mass matrix is singular."""
         dtype = "float64"
-        answers = {port.name: np.zeros(port.shape) for port in self.program.inputs[len(state) :]}
+        answers = self._unanswered(len(state))
         found = self._evaluated(state, answers, dtype)
         try:
             if is_lost(found["M"], NEAR):  # derivatives have the error of accelerations twice
@@ -112,6 +115,21 @@ class DenseDerivatives:
             solve = Resolved(found["M"], found["JT"].reshape(len(found["M"]), -1), found["R"], self.length)
         except np.linalg.LinAlgError:
             return None
+        return self._answered(state, answers, found, solve, dtype)
+
+    def _unanswered(self, inputs: int) -> dict[str, np.ndarray]:
+        """Answers before they are known, of a function with so many inputs."""
+        return {port.name: np.zeros(port.shape) for port in self.program.inputs[inputs:]}
+
+    def _answered(
+        self,
+        state: Sequence[np.ndarray],
+        answers: dict[str, np.ndarray],
+        found: dict[str, np.ndarray],
+        solve: Solve,
+        dtype: str,
+    ) -> dict[str, np.ndarray]:
+        """The outputs, with solutions in place of `answers`; `found` are those without."""
         for questions in self.rounds:
             for k in questions:
                 b, r = (found[f"question_{n}{k}"].reshape(-1, self.xp.columns[k]) for n in "br")

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from linkwork.backends import Array, Ops
+from linkwork.functions.actuated import ActuatedFunction
 from linkwork.functions.differentiation.differentiated import Columns, Differentiated, by_columns
+from linkwork.functions.differentiation.force_equations import ForceEquations
 from linkwork.functions.differentiation.motion_equations import MotionEquations
 from linkwork.functions.function import Function
 from linkwork.functions.solver_function import SolverFunction
@@ -27,6 +29,8 @@ class Forward(Differentiated):
         seeds = self._changes(xp, inputs)
         if isinstance(self.of, SolverFunction):
             return self._of_solution(xp, inputs, seeds)
+        if isinstance(self.of, ActuatedFunction):
+            return self._of_least_forces(xp, inputs, seeds)
         outputs = self.of._traced(xp, inputs, None)  # type: ignore[arg-type]
         shapes = {port.name: port.shape for port in self.of._cached_program.outputs}
         found = tangents(xp.values, [r >> 1 for x in outputs.values() for r in x.refs], seeds)
@@ -46,6 +50,18 @@ class Forward(Differentiated):
         first, second = self.outputs
         return {"d" + first: x, "d" + second: y * solved.roots}
 
+    def _of_least_forces(self, xp: Tracer, inputs: Mapping[str, Array], seeds: Columns) -> dict[str, Array]:
+        """At the solution of inverse_derivatives.py; the residual is rounding."""
+        assert isinstance(self.of, ActuatedFunction)
+        p = ForceEquations(self.of, xp, inputs)
+        solved = p.solved()
+        balance = p.balance(solved)
+        seeds |= {r >> 1: {} for x in (solved.multipliers, solved.y) for r in x.refs if xp.values.value(r) is None}
+        found = tangents(xp.values, [r >> 1 for x in balance for r in x.refs], seeds)
+        y, lam = solved.solve(*(by_columns(xp, found, x, slice(0, 1)) for x in balance))
+        self._shapes["dresidual"] = ()
+        return {"dtau": solved.motors @ y, "dlam": lam, "dresidual": xp.zeros(1)}
+
 
 class Reverse(Differentiated):
     """Gradients g_{input} of sum w_{output} output, for weights of the outputs (flat)."""
@@ -58,6 +74,8 @@ class Reverse(Differentiated):
         assert isinstance(xp, Tracer)
         if isinstance(self.of, SolverFunction):
             return self._of_solution(xp, inputs)
+        if isinstance(self.of, ActuatedFunction):
+            return self._of_least_forces(xp, inputs)
         outputs = self.of._traced(xp, inputs, None)  # type: ignore[arg-type]
         return self._swept(xp, inputs, [(x, inputs["w_" + n]) for n, x in outputs.items()])
 
@@ -74,6 +92,18 @@ class Reverse(Differentiated):
         if p.jump and "v" in self.wrt:
             out["g_v"] = out["g_v"] + first
         return out
+
+    def _of_least_forces(self, xp: Tracer, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The gradient of u (h - J^T lam) + s J y, for [B B^T, J^T; J, -w^2] [u; -s] = [w_tau; w_lam].
+
+        That is the matrix of inverse_derivatives.py, which is symmetric; weights of the residual do not count.
+        """
+        assert isinstance(self.of, ActuatedFunction)
+        p = ForceEquations(self.of, xp, inputs)
+        solved = p.solved()
+        u, s = solved.solve(solved.motors @ inputs["w_tau"], -inputs["w_lam"])
+        needed, rates = p.balance(solved)
+        return self._swept(xp, inputs, [(needed, u), (rates, -s)], [solved.multipliers, solved.y])
 
     def _swept(
         self,

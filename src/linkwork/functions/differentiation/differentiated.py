@@ -77,6 +77,8 @@ class Differentiated(Function[Any]):
         return {port.name: port.size for port in self.of._cached_program.outputs}
 
     def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
+        if isinstance(self.of, ActuatedFunction):  # results doubt themselves
+            return self.of._guard_of_inputs(xp, inputs)
         return self.of._guard(xp, inputs)
 
     def _execute(self, arrays: list[np.ndarray], xp: Ops = NUMPY) -> dict[str, np.ndarray]:
@@ -107,7 +109,7 @@ class Differentiated(Function[Any]):
         """The result with that of singular values in these states."""
         for b in bad:
             one = [x if x.ndim == 1 else x[b] for x in arrays]
-            found = self._dense(one) if isinstance(self.of, SolverFunction) else None
+            found = self._dense(one)
             if found is None or not all(np.isfinite(x).all() for x in found.values()):
                 where = "" if batch is None else f" in {len(bad)} of {batch} states"
                 raise self.of._singular(where, self.of._state(arrays[: len(self.of.inputs)], b))
@@ -119,8 +121,9 @@ class Differentiated(Function[Any]):
     def _dense(self) -> DenseDerivatives:
         """The same derivatives by dense linear algebra."""
         from linkwork.functions.differentiation.dense_derivatives import DenseDerivatives
+        from linkwork.functions.differentiation.force_equations import DenseForceDerivatives
 
-        return DenseDerivatives(self)
+        return (DenseForceDerivatives if isinstance(self.of, ActuatedFunction) else DenseDerivatives)(self)
 
     @cached_property
     def _in_double(self) -> Function[Any] | None:

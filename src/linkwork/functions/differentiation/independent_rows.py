@@ -15,9 +15,11 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.backends import get
 from linkwork.backends.triangular import cholesky, solve_lower
 from linkwork.constraints.row_inertia import row_mobilities
+from linkwork.joints import Free
 from linkwork.model import Model, Motion
 from linkwork.model.memo import cached
 from linkwork.planner.iterations import samples
+from linkwork.structure.independent import closed_positions
 
 POSTURES, APART = 6, 1e-3
 """How many postures are looked at; the least singular value, of rows of length one, in most of them."""
@@ -29,7 +31,7 @@ def vanishing_rows(model: Model) -> tuple[int, ...] | None:
     if not model.constraints:
         return ()
     try:
-        found = [_in_energy(model, q) for q in samples(model).get("q", ())[:POSTURES]]
+        found = [_in_energy(model, q) for q in _postures(model)]
     except np.linalg.LinAlgError:
         return None
     if not found:
@@ -38,6 +40,14 @@ def vanishing_rows(model: Model) -> tuple[int, ...] | None:
     vanish = (lengths**2 <= VANISHED * row_mobilities(model)).all(0)
     apart = [_least(W[:, ~vanish]) > APART for W in found]
     return tuple(np.flatnonzero(vanish).tolist()) if 2 * sum(apart) > len(apart) else None
+
+
+def _postures(model: Model) -> list[np.ndarray]:
+    """Some in which loops are closed, those through the world, too, of a mechanism that hangs on it."""
+    hangs = not any(isinstance(link.joint, Free) for link in model.links)
+    if hangs and all(sum(l > 0 for l in c.touches(model)) <= 1 for c in model.constraints):
+        return list(closed_positions(model, range(len(model.constraints)))[1:])
+    return list(samples(model).get("q", ())[:POSTURES])
 
 
 def _in_energy(model: Model, q: np.ndarray) -> np.ndarray:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from linkwork.algorithms.derivatives.base_frame_motion import Rooted
 from linkwork.algorithms.derivatives.forward_derivatives import Solver, forward_derivatives
 from linkwork.algorithms.derivatives.inverse_derivatives import InverseSolution
-from linkwork.algorithms.derivatives.kkt_solution import Implicit
+from linkwork.algorithms.derivatives.kkt_solution import Equations, Implicit
 from linkwork.algorithms.derivatives.limb_solution import LimbSolution
 from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_derivatives
-from linkwork.algorithms.derivatives.underactuated_derivatives import UnderactuatedSolution
 from linkwork.algorithms.tree.crba import assemble
 from linkwork.backends import Array, Ops
 from linkwork.errors import UnsupportedError
-from linkwork.functions.actuated import RESOLVED, ActuatedFunction, LeastCost
+from linkwork.functions.actuated import ActuatedFunction
 from linkwork.functions.differentiation.dense_derivatives import Asked, Asking
 from linkwork.functions.differentiation.differentiated import Differentiated, by_columns
+from linkwork.functions.differentiation.force_equations import AskedForces, ForceEquations
 from linkwork.functions.differentiation.limb_columns import Columns, Side, limb_columns
 from linkwork.functions.differentiation.motion_equations import MotionEquations, forces_on_links
 from linkwork.functions.differentiation.row_slopes import row_slopes
@@ -28,7 +28,6 @@ from linkwork.functions.method_choice import Choice
 from linkwork.functions.parameters import GROUPS
 from linkwork.functions.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from linkwork.functions.solver_function import SolverFunction
-from linkwork.functions.traced import marked
 from linkwork.joints import Joint
 from linkwork.kernels.programs.differentiate import tangents
 from linkwork.kernels.programs.matrices import Tracer
@@ -38,7 +37,7 @@ from linkwork.kernels.programs.value_numbering import Outgrown
 from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import joint_forces
-from linkwork.rewrite.rewritten import in_place, rewritten_model
+from linkwork.rewrite.rewritten import rewritten_model
 from linkwork.structure.limbs import independent
 
 if TYPE_CHECKING:
@@ -46,6 +45,9 @@ if TYPE_CHECKING:
     from linkwork.kernels.programs.iterate import IterativeProgram
 
 Symbol = Callable[[str, int], Array]
+Forces = InverseSolution | AskedForces
+ForceSides = dict[str, Callable[[], tuple[Array, Array]]]
+"""By an input, r and s of inverse_derivatives.py."""
 
 PRODUCTS_FROM = 50_000
 """Operations of all solves for columns from which mechanisms in parts that nothing connects, as fingers are, are solved
@@ -97,8 +99,8 @@ class Jacobians(Differentiated):
             out = self._of_solution(xp, inputs, symbol)
         elif self._of_tree_forces and self._analytic:
             out = self._of_forces(xp, inputs)
-        elif (least := self._least) is not None:
-            out = self._of_least_forces(xp, inputs, least)
+        elif isinstance(self.of, ActuatedFunction):
+            out = self._of_least_forces(xp, inputs)
         else:
             return self._by_operations(xp, inputs)
         for n, x in out.items():
@@ -147,8 +149,6 @@ class Jacobians(Differentiated):
         assert isinstance(xp, Tracer)
         seeds, places = self._seeds(xp, inputs)
         outputs = self.of._traced(xp, inputs, None)  # type: ignore[arg-type]
-        if isinstance(self.of, ActuatedFunction):
-            del outputs["residual"]  # rounding, whose derivative says nothing
         shapes = {port.name: port.shape for port in self.of._cached_program.outputs}
         found = tangents(xp.values, [r >> 1 for x in outputs.values() for r in x.refs], seeds)
         out = {}
@@ -176,50 +176,58 @@ class Jacobians(Differentiated):
         }
         return {f"dtau_d{n}": known[n]() for n in self.wrt}
 
-    def _of_least_forces(self, xp: Ops, inputs: dict[str, Array], least: LeastCost) -> dict[str, Array]:
-        """Inverse dynamics with constraints."""
+    def _of_least_forces(self, xp: Ops, inputs: dict[str, Array]) -> dict[str, Array]:
+        """Inverse dynamics with constraints; its `residual` is rounding, whose derivative says nothing."""
         assert isinstance(xp, Tracer)
-        frames = chosen_frames("best", self.backend)
-        motion = in_place(self.model, frames).motion(inputs["q"], inputs["v"], xp, inputs).classical
-        passive = joint_forces(self.model, inputs["q"], inputs["v"], xp, inputs)
-        forces = forces_on_links(motion, inputs.get("fext"))
-        tau = xp.zeros(self.model.nv) if passive is None else passive
-        kind = InverseSolution if least.enough else UnderactuatedSolution
-        solver = partial(kind, a=inputs["a"], actuated=least.actuated, weight=least.weight)
-        solved, s = forward_derivatives(motion, tau, forces, partial(row_slopes, v=inputs["v"]), solver=solver)
-        assert isinstance(solved, InverseSolution | UnderactuatedSolution)
-        pushed, none = self._slopes_of(xp, passive, inputs), partial(xp.zeros, self.model.rows)
-        sides: dict[str, Callable[[], tuple[Array, Array]]] = {
-            "q": lambda: (s.force_q + solved.M @ s.known_q - pushed("q"), self._turning(xp, solved, inputs)),
-            "v": lambda: (s.force_v + solved.M @ s.known_v - pushed("v"), none(self.model.nv)),
-            "a": lambda: (solved.M, none(self.model.nv)),
-            "fext": lambda: (-_pushes(Rooted(motion)), none(6 * self.model.nlinks)),
-        }
-        found = {w: solved.solve(*sides[w]()) for w in self.wrt}
-        out = {f"d{name}_d{w}": x[k] for k, name in enumerate(("tau", "lam")) for w, x in found.items()}
-        if isinstance(solved, UnderactuatedSolution):
-            missing = xp.where(solved.residual <= RESOLVED[self.dtype], 0.0, float("nan"))
-            out = {n: marked(xp, x, missing) for n, x in out.items()}
-        return out
+        assert isinstance(self.of, ActuatedFunction)
+        p = ForceEquations(self.of, xp, inputs)
+        solved, sides = (self._force_sides if self._analytic else self._force_sides_by_operations)(p, inputs)
+        found = {w: solved.by_columns(*sides[w]()) for w in self.wrt}
+        return {f"d{name}_d{w}": x[k] for k, name in enumerate(("tau", "lam")) for w, x in found.items()}
 
-    def _turning(
-        self, xp: Tracer, solved: InverseSolution | UnderactuatedSolution, inputs: Mapping[str, Array]
-    ) -> Array:
+    def _force_sides(self, p: ForceEquations, inputs: dict[str, Array]) -> tuple[Forces, ForceSides]:
+        """The solution, and r and s by each input: by the algorithm of forward dynamics."""
+        xp, n = p.xp, self.model.nv
+
+        def solver(given: Equations) -> Forces:
+            solved = p.solved_for(given.motion, given.M @ p.a + given.c - given.tau)
+            solved.a, solved.M = p.a, given.M
+            return solved
+
+        tau = xp.zeros(n) if p.passive is None else p.passive
+        given = (p.motion, tau, forces_on_links(p.motion, p.fext), partial(row_slopes, v=inputs["v"]))
+        solved, s = forward_derivatives(*given, solver=solver)
+        assert isinstance(solved, InverseSolution | AskedForces)
+        pushed, none = self._slopes_of(xp, p.passive, inputs), partial(xp.zeros, self.model.rows)
+        return solved, {
+            "q": lambda: (s.force_q + solved.M @ s.known_q - pushed("q"), self._turning(solved, inputs)),
+            "v": lambda: (s.force_v + solved.M @ s.known_v - pushed("v"), none(n)),
+            "a": lambda: (solved.M, none(n)),
+            "fext": lambda: (-_pushes(Rooted(p.motion)), none(6 * self.model.nlinks)),
+        }
+
+    def _force_sides_by_operations(self, p: ForceEquations, inputs: dict[str, Array]) -> tuple[Forces, ForceSides]:
+        """The same by differentiating every operation: for joints of the user's own, and by parameters."""
+        xp, solved = p.xp, p.solved()
+        assert isinstance(xp, Tracer)
+        balance, (seeds, places) = p.balance(solved), self._seeds(xp, inputs)
+        seeds.update({r >> 1: {} for x in (solved.multipliers, solved.y) for r in x.refs if xp.values.value(r) is None})
+        found = tangents(xp.values, [r >> 1 for x in balance for r in x.refs], seeds)
+
+        def side(w: str) -> tuple[Array, Array]:
+            r, s = (by_columns(xp, found, x, places[w]) for x in balance)
+            return r, s
+
+        return solved, {w: partial(side, w) for w in self.wrt}
+
+    def _turning(self, solved: Forces, inputs: Mapping[str, Array]) -> Array:
         """(dJ) y by q, for fixed y."""
+        xp = solved.xp
+        assert isinstance(xp, Tracer)
         seeds, places = self._seeds(xp, inputs)
         seeds.update({r >> 1: {} for r in solved.y.refs if xp.values.value(r) is None})
         rates = solved.J @ solved.y
         return by_columns(xp, tangents(xp.values, [r >> 1 for r in rates.refs], seeds), rates, places["q"])
-
-    @property
-    def _least(self) -> LeastCost | None:
-        """What is least, if it differentiates inverse dynamics with constraints by its algorithm."""
-        return self.of.least if isinstance(self.of, ActuatedFunction) and self._analytic else None
-
-    def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
-        if isinstance(self.of, ActuatedFunction) and self._least is not None:
-            return self.of._guard_of_inputs(xp, inputs)
-        return super()._guard(xp, inputs)
 
     @property
     def _of_tree_forces(self) -> bool:

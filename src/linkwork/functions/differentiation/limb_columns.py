@@ -4,7 +4,7 @@ With S = [f; N^T b - r], a column of [x_t; lam] is B S, where B is symmetric but
 
     B = [A^-1 + Q s B_rt,  Q B_rr;  B_rr s Q^T,  B_rr],     B_rr = -s W
 
-where W = E for independent and soft rows, else E + X (E + X (E + X (E - 4 X E))) with X = E R
+where W = E for independent and soft rows, else V (2 - D V) with V = E + X (E + X (E + X (E - 4 X E))), X = E R
 (algorithms/derivatives/limb_solution.py and rows_inverse.py have the equations). For every column, which the joints of
 a limb have in common, or those of the trunk:
 
@@ -112,22 +112,14 @@ class _Columns:
     def inverse(self) -> None:
         """B."""
         xp, s, t, m = self.xp, self.solved, self.t, self.m
-        trunk, rows, roots, E = range(t), range(t, t + m), s.roots, s.W.E
-        self.given["B"] = xp.vstack([xp.hstack([s.A, xp.zeros(t, m)]), xp.hstack([xp.zeros(m, t), -(roots * E)])])
+        trunk, rows, roots = range(t), range(t, t + m), s.roots
+        own = -(roots * s.W.E) if s.W.is_plain else xp.zeros(m, m)
+        self.given["B"] = xp.vstack([xp.hstack([s.A, xp.zeros(t, m)]), xp.hstack([xp.zeros(m, t), own])])
         if not m:
             return
         self.given |= {"Q": s.Q, "sQT": roots * s.Q.T}
         if not s.W.is_plain:
-            X, inner = E * s.W.R.T, [f"W{k}" for k in range(1, POWERS)]
-            self.given |= {"E": E, "least": -POWERS * X, "X": X, "sX": -(roots * X)}
-            for n, (to, of) in enumerate(pairwise(["E", *inner])):
-                self.given[of] = E
-                self.symmetric(of, 0, Factor("X" if n else "least", *_all(m, m)), to, add=True)
-            if self.weighed:
-                last = Rows(_rows(inner[-1], range(m)))
-                self.product(Rows(_rows("B", rows), t), Factor("sX", *_all(m, m)), last, m, add=True)
-            else:
-                self.symmetric("B", t, Factor("sX", *_all(m, m)), inner[-1], add=True)
+            self._redundant()
         if t:
             across = Factor("B", tuple(rows), tuple(rows))
             self.product(Rows(_rows("B", rows)), across, Rows(_rows("sQT", range(m))), t)
@@ -136,6 +128,24 @@ class _Columns:
             else:
                 self.products.append(mirror("B", ((i, j) for i in trunk for j in rows)))
             self.product(Rows(_rows("B", trunk)), Factor("Q", *_all(t, m)), Rows(_rows("B", rows)), t, add=True)
+
+    def _redundant(self) -> None:
+        """B_rr of rows that may be redundant."""
+        s, m, at = self.solved, self.m, range(self.t, self.t + self.m)
+        E, square = s.W.E, _all(m, m)
+        X, inner = E * s.W.R.T, [f"V{k}" for k in range(1, POWERS)]
+        self.given |= {"E": E, "least": -POWERS * X, "X": X, "D": s.W.D, "left": -2 * self.xp.eye(m)}
+        for n, (to, of) in enumerate(pairwise(["E", *inner, "V"])):
+            self.given[of] = E
+            self.symmetric(of, 0, Factor("X" if n else "least", *square), to, add=True)
+        self.product(Rows(_rows("left", range(m))), Factor("D", *square), Rows(_rows("V", range(m))), m, add=True)
+        if self.weighed:
+            self.given |= {"sV": s.roots * E, "sX": s.roots * X}
+            last = Rows(_rows(inner[-1], range(m)))
+            self.product(Rows(_rows("sV", range(m))), Factor("sX", *square), last, m, add=True)
+            self.product(Rows(_rows("B", at), self.t), Factor("sV", *square), Rows(_rows("left", range(m))), m)
+        else:
+            self.symmetric("B", self.t, Factor("V", *square), "left")
 
     def solve(self, w: str, b: Matrix, r: Matrix, names: tuple[str, str]) -> None:
         """The columns of one input."""

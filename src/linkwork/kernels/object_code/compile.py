@@ -187,7 +187,10 @@ def _start_sweeping() -> None:
     """A thread of this process that deletes engines: an interrupt must not be raised inside LLVM."""
     mine = object()
     if _SWEEPING.setdefault(os.getpid(), mine) is mine:
-        threading.Thread(target=_sweep, name="linkwork", daemon=True).start()
+        try:
+            threading.Thread(target=_sweep, name="linkwork", daemon=True).start()
+        except RuntimeError:  # the system has no more threads: the next kernel tries again
+            del _SWEEPING[os.getpid()]
 
 
 def _sweep() -> None:
