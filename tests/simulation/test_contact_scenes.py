@@ -169,27 +169,43 @@ def test_a_coin_rolls_in_a_circle() -> None:
     assert run.q[-1, :3] == pytest.approx(q[:3], abs=2e-3 * radius)  # 0.08 with laws at the beginning of steps
 
 
-@pytest.mark.parametrize(("dt", "most"), [(2e-3, 8e-3), (5e-4, 5e-4)])
-def test_contact_does_no_work_on_an_egg_that_rolls(dt: float, most: float) -> None:
-    """Thrown eggs: energy falls by impacts and slipping, and stays while they roll, but for an error of second order.
+def thrown_energy(contacts: list[lw.Contact], moments: tuple[float, ...], dt: float) -> np.ndarray:
+    """The energy of 32 bodies of 1 kg over 1.5 s, 32 x steps, thrown at random from 0.3 m.
 
     Velocities are those of the middle of a step, and so are the places that weight is taken at.
     """
     rng, lanes, steps = np.random.default_rng(7), 32, int(1.5 / dt)
-    builder = lw.Builder("egg")
-    builder.link("egg", joint="free", inertia=lw.BodyInertia(1.0, np.zeros(3), np.diag([1e-3, 2e-3, 2.5e-3])))
-    model, egg = builder.build(), [lw.EllipsoidContact("egg", friction=0.6, radii=(0.1, 0.05, 0.07))]
-    q, v = np.zeros((lanes, 7)), rng.standard_normal((lanes, 6)) * [1, 1, 1, 5, 5, 5]
+    builder = lw.Builder("thrown")
+    builder.link("body", joint="free", inertia=lw.BodyInertia(1.0, np.zeros(3), np.diag(moments)))
+    model, q, v = builder.build(), np.zeros((lanes, 7)), rng.standard_normal((lanes, 6)) * [1, 1, 1, 5, 5, 5]
     q[:, 2], q[:, 3:] = 0.3, rng.standard_normal((lanes, 4))
     q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1)[:, None]
-    run = lw.rollout(model, contacts=egg, threads=1, dt=dt)(q, v, steps=steps, every=1)
+    run = lw.rollout(model, contacts=contacts, threads=1, dt=dt)(q, v, steps=steps, every=1)
+    assert run.converged.all()
     kinetic = np.asarray(lw.energy(model)(run.q.reshape(-1, 7), run.v.reshape(-1, 6)).kinetic_energy)
     height = np.concatenate([q[:, None, 2], run.q[..., 2]], axis=1)
-    energy = kinetic.reshape(lanes, steps) + G * (height[:, 1:] + height[:, :-1]) / 2
-    rise = energy - np.minimum.accumulate(energy, axis=1)
-    assert rise.max() < most
+    return kinetic.reshape(lanes, steps) + G * (height[:, 1:] + height[:, :-1]) / 2
+
+
+@pytest.mark.parametrize(("dt", "most"), [(2e-3, 8e-3), (5e-4, 5e-4)])
+def test_contact_does_no_work_on_an_egg_that_rolls(dt: float, most: float) -> None:
+    """Energy falls by impacts and slipping, and stays while eggs roll, but for an error of second order."""
+    egg = lw.EllipsoidContact("body", friction=0.6, radii=(0.1, 0.05, 0.07))
+    energy = thrown_energy([egg], (1e-3, 2e-3, 2.5e-3), dt)
+    assert (energy - np.minimum.accumulate(energy, axis=1)).max() < most
     assert energy[:, -1].min() > 0.3  # they roll on
-    assert run.converged.all()
+
+
+@pytest.mark.parametrize("shape", ["disc", "flat ellipsoid"])
+def test_bodies_that_fall_flat_gain_no_energy(shape: str) -> None:
+    """They turn over within a step, and touch where no law at its beginning says so: of 4.4 J they gained 0.04."""
+    if shape == "disc":
+        places = [lw.RimContact("body", friction=0.6, rim=0.1, turn=2 * np.pi * k / 3) for k in range(3)]
+        energy = thrown_energy(places, (1e-3, 2e-3, 2.5e-3), 2e-3)
+    else:
+        body = [lw.EllipsoidContact("body", friction=0.6, radii=(0.1, 0.1, 0.004), further=k) for k in range(3)]
+        energy = thrown_energy(body, (2e-3, 2e-3, 4e-3), 2e-3)
+    assert (energy - np.minimum.accumulate(energy, axis=1)).max() < 5e-3
 
 
 def test_laws_hold_in_random_scenes() -> None:
