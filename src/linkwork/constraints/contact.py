@@ -144,7 +144,7 @@ class Contact(Value):
         return xp.constant(np.array(self.offset))
 
     def evaluate(self, motion: Motion, ground: Surface, place: Array | None = None) -> Touch:
-        """Rows and distance in this configuration; of another `place` (3 x 1, in the axes of the frame) if given."""
+        """Rows and distance in this configuration, or of a given `place`, 3 x 1 in the axes of the frame."""
         xp, frame = motion.xp, motion.model.frame(self.frame)
         link, X = frame.link, frame.placement
         R, p = motion.poses[link]

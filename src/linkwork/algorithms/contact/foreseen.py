@@ -1,4 +1,4 @@
-"""Where a round body will touch the ground at the end of a step, for candidates beyond its lowest place.
+"""Where a round body will touch the ground at the end of a step, beyond its lowest place.
 
 A law of contact is linear: a place x of the body, which turns with w, keeps gap(x) + h u_n(x) >= 0. A disc or a flat
 ellipsoid that turns over is lowest somewhere else at the end of the step, and would have sunk there. The exact law,
