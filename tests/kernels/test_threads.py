@@ -154,6 +154,21 @@ def test_the_caller_waits_for_its_helpers() -> None:
     assert done.is_set()
 
 
+def test_a_helper_that_comes_late_is_not_taken_for_one_that_has_left() -> None:
+    """The caller stopped the other one then, and returned results that were not written: 1 call of 3 000, two busy cores."""
+    pool, late, done = Pool(), threading.Event(), threading.Event()
+    pool._threads[0] = object()  # one of two helpers is not there yet
+    work = entered_by_two(lambda: (late.wait(20), done.wait(0.05), done.set()))
+
+    def look() -> None:
+        if not late.is_set():
+            pool._queue.get(timeout=20).join()
+            late.set()
+
+    pool.run(work, work, never, nothing, 3, look)
+    assert done.is_set()
+
+
 def test_the_caller_leaves_when_all_is_done() -> None:
     """Even if a helper, which has nothing left to do, is slow to say so."""
     gate = threading.Event()

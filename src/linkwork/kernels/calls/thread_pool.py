@@ -28,27 +28,30 @@ def nothing() -> None:
 class _Job:
     def __init__(self, help: Callable[[], None]) -> None:
         self.help = help
-        self.entered: list[None] = []
-        self.left: SimpleQueue[None] = SimpleQueue()
+        self.entered: list[object] = []
+        self.left: SimpleQueue[object] = SimpleQueue()
         self.error: BaseException | None = None
 
     def join(self) -> None:
         """Help until nothing is left to do; a late helper returns at once."""
-        self.entered.append(None)
+        helper = object()
+        self.entered.append(helper)
         try:
             self.help()
         except BaseException as error:
             self.error = error
-        self.left.put(None)
+        self.left.put(helper)
 
     def wait(self, done: Callable[[], bool], look: Callable[[], None]) -> None:
-        """Admit no more helpers; wait until all have left, or all work is done."""
+        """Admit no more helpers; wait until all have left, or all work is done.
+
+        A late one, who leaves at once, is not among those that are waited for.
+        """
         self.help = nothing
-        missing = len(self.entered)
-        while missing and not done():
+        inside = set(self.entered)
+        while inside and not done():
             try:
-                self.left.get(timeout=PATIENCE)
-                missing -= 1
+                inside.discard(self.left.get(timeout=PATIENCE))
             except Empty:
                 look()
 
