@@ -155,7 +155,7 @@ def test_the_caller_waits_for_its_helpers() -> None:
 
 
 def test_a_helper_that_comes_late_is_not_taken_for_one_that_has_left() -> None:
-    """The caller stopped the other one then, and returned results that were not written: 1 call of 3 000, two busy cores."""
+    """The caller stopped the other one then, and returned with results not written: 1 call of 3 000 here."""
     pool, late, done = Pool(), threading.Event(), threading.Event()
     pool._threads[0] = object()  # one of two helpers is not there yet
     work = entered_by_two(lambda: (late.wait(20), done.wait(0.05), done.set()))
