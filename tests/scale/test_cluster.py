@@ -141,6 +141,8 @@ def test_a_cluster_without_scheduler_or_workers_is_an_error():
         scale.rollout(four_bar(), cluster="tcp://127.0.0.1:1", patience=0.3, **OPTIONS)(q, v, tau)
     with pytest.raises(InputError, match="neither the address"):
         scale.rollout(four_bar(), cluster=8786, **OPTIONS)(q, v, tau)
+    with pytest.raises(InputError, match="an array of float64"):  # whose entries took 19 s to write
+        scale.rollout(four_bar(), cluster=np.zeros((2,) * 20), **OPTIONS)(q, v, tau)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as idle,
         pytest.raises(ClusterError, match="dask worker"),

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from linkwork.checks import FLAG, NOT_NEGATIVE, checked, optional, whole
+from linkwork.checks import FLAG, NOT_NEGATIVE, checked, optional, shown, whole
 from linkwork.errors import ClusterError, InputError, LinkworkError, MissingExtra, users_level
 from linkwork.functions.options import OPTIONS
 from linkwork.kernels.calls.rollout import RolloutKernel, RolloutProgram
@@ -233,14 +233,14 @@ def connected(cluster: Any, patience: float) -> Iterator[Any]:
         return
     if not isinstance(cluster, str | Cluster):
         raise InputError(
-            f'cluster={cluster!r} is neither the address of a scheduler ("tcp://host:8786") nor a '
+            f'cluster={shown(cluster)} is neither the address of a scheduler ("tcp://host:8786") nor a '
             "distributed.Client nor a cluster such as LocalCluster"
         )
     try:
         client = Client(cluster, timeout=patience, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as problem:
         raise ClusterError(
-            f"no scheduler answers at {cluster!r} ({problem}); start one with `dask scheduler` and give "
+            f"no scheduler answers at {shown(cluster)} ({problem}); start one with `dask scheduler` and give "
             "the address that it prints"
         ) from None
     try:
