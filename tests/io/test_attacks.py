@@ -102,6 +102,8 @@ MANY = {
     )
     + '<coupling name="c"><predecessor link="l0"/><successor link="l999"/><ratio value="1"/>'
     "</coupling>" * 100 + "</robot>",
+    # MuJoCo's parser takes minutes for 100 000 of them
+    "mjcf attributes": "<mujoco " + " ".join(f'a{i}="1"' for i in range(xml.MAX_ATTRIBUTES + 1)) + "/>",
 }
 
 

@@ -21,7 +21,9 @@ from linkwork.io.files import regular_size
 from linkwork.system.files import NO_WAIT
 
 MAX_BYTES = 64 * 2**20
-MAX_ELEMENTS = 500_000
+MAX_ELEMENTS = 200_000
+MAX_ATTRIBUTES = 1_000
+"""Of one element: MuJoCo's parser compares each with all before it."""
 MAX_DEPTH = 200
 MAX_NUMBER = 1e30
 MAX_LINKS = 4_000
@@ -203,6 +205,8 @@ def _parsed(data: bytes, file: str) -> Element:
             raise element.error(f"elements are nested more than {MAX_DEPTH} deep; this is no robot description")
         if count > MAX_ELEMENTS:
             raise element.error(f"more than {MAX_ELEMENTS} elements; this is no robot description")
+        if len(attributes) > MAX_ATTRIBUTES:
+            raise element.error(f"{len(attributes)} attributes; at most {MAX_ATTRIBUTES} of an element are read")
         stack[-1].children.append(element)
         stack.append(element)
         texts.append([])
