@@ -3,11 +3,13 @@
 Rows that are independent in usual postures have W = D^-1, and soft ones W = (D + R)^-1. Others are redundant, as those
 of some closed loops: with E = (D + R)^-1 for a small R, 1e-9 of a row's usual mobility, and X = E R
 
-    W = (1 + X + X^2 + X^3 - 4 X^4) E,   s^2 W = 1 - 5 (R / s^2)^4  for singular values s^2 >> R,  W -> 0  for s^2 << R
+    W = (1 + X + X^2 - 9 X^3 + 6 X^4) E,   s^2 W = 1 - 10 (R / s^2)^3  for singular values s^2 >> R
 
-which is a pseudo-inverse without singular values. Rounding of E, 1e-16 over 1e-9, is squared by one more step for what
-is left, 2 W - W D W, which leaves out what W does. Rows that vanish where loops are closed, as those across the plane
-of a linkage, are left out while they do.
+which is a pseudo-inverse without singular values: 1 is a double root, so that W is 10 s^4 / R^3 for s^2 << R. (Of a
+single root 10 s^2 / R^2 were left, 1e5 by the rounding of D alone, whose own rounding, squared, decided about the
+others.) Rounding of E, 1e-16 over 1e-9, is squared by one more step for what is left, W (2 - D W), which leaves out
+what W does. Rows that vanish where loops are closed, as those across the plane of a linkage, are left out while they
+do.
 
 Neither is right everywhere. Independent rows depend on each other in singular postures: E_ii D_ii = 1 / (1 - c^2),
 where c is the cosine between a row and all others, in the norm of M^-1, is what that takes of the digits; and so does a
@@ -29,12 +31,13 @@ from linkwork.lazy import cached_property
 REDUNDANT = 1e-9
 """Squares of singular values, in units of the rows' usual mobilities, around which rows count as redundant."""
 
-POWERS = 4
-"""Of E R in W: it is 1e-6 off at singular values of 2e-4."""
+POWERS = 1.0, 1.0, 1.0, -9.0, 6.0
+"""Factors of the powers of X = E R in W / E: one less, and with 1 as a double root."""
 
 UNRESOLVED = 0.02
-"""The largest sum of x (1 - x) over the eigenvalues x of E R: W is 5 x^4 off, 8e-7. That is a singular value of
-2.2e-4 in float64. In float32 redundant rows have x (1 - x) of about rounding over R, estimated at 0.003 to 0.01."""
+"""The largest sum of x (1 - x) over the eigenvalues x of E R: W is 10 x^3 off, 8e-5, squared by one more step. That is
+a singular value of 2.2e-4 in float64. In float32 redundant rows have x (1 - x) of about rounding over R, estimated at
+0.003 to 0.01."""
 
 UNCOUNTED = 2e-3
 """How far the sum of x^2 may be from a whole number in float64. Redundant rows, x = 1 - s^2 / R, have singular values
@@ -108,10 +111,12 @@ class RowsInverse:
         if self.is_plain:
             return E
         X = E * self.R.T
-        W = E - POWERS * xp.symmetric(X @ E)
-        for _ in range(POWERS - 1):
-            W = E + xp.symmetric(X @ W)
-        return 2 * W - xp.symmetric(W @ (self.D @ W))
+        *others, first, last = POWERS
+        W = first * E + last * xp.symmetric(X @ E)
+        for factor in reversed(others):
+            W = factor * E + xp.symmetric(X @ W)
+        # one triangle for both would lose two digits: errors of both cancel in joint space
+        return W @ (2 * xp.eye(self.m) - self.D @ W)
 
     def __matmul__(self, r: Array) -> Array:
         """W r, by products with E."""
@@ -132,12 +137,13 @@ class RowsInverse:
         return y + self._summed(E, r - self.D @ y)
 
     def _summed(self, E: Callable[[Array], Array], r: Array) -> Array:
-        """The sum of X^k E r over k < POWERS, less so many times the next one: redundant rows, X = 1, cancel."""
-        last = total = E(r)
-        for _ in range(POWERS - 1):
+        """The sum of X^k E r times the factors: redundant rows, X = 1, cancel."""
+        last = E(r)
+        total = POWERS[0] * last
+        for factor in POWERS[1:]:
             last = E(self.R * last)
-            total = total + last
-        return total - POWERS * E(self.R * last)
+            total = total + factor * last
+        return total
 
     def _is_regular(self, y: Array) -> Array:
         """1, or NaN: rows that depend on each other make E D_ii y much larger than y, for almost any y = E r."""

@@ -4,7 +4,7 @@ With S = [f; N^T b - r], a column of [x_t; lam] is B S, where B is symmetric but
 
     B = [A^-1 + Q s B_rt,  Q B_rr;  B_rr s Q^T,  B_rr],     B_rr = -s W
 
-where W = E for independent and soft rows, else V (2 - D V) with V = E + X (E + X (E + X (E - 4 X E))), X = E R
+where W = E for independent and soft rows, else V (2 - D V) with V = E + X (E + X (E + X (6 X E - 9 E))), X = E R
 (algorithms/derivatives/limb_solution.py and rows_inverse.py have the equations). For every column, which the joints of
 a limb have in common, or those of the trunk:
 
@@ -133,10 +133,11 @@ class _Columns:
         """B_rr of rows that may be redundant."""
         s, m, at = self.solved, self.m, range(self.t, self.t + self.m)
         E, square = s.W.E, _all(m, m)
-        X, inner = E * s.W.R.T, [f"V{k}" for k in range(1, POWERS)]
-        self.given |= {"E": E, "least": -POWERS * X, "X": X, "D": s.W.D, "left": -2 * self.xp.eye(m)}
+        *others, highest = POWERS
+        X, inner = E * s.W.R.T, [f"V{k}" for k in range(1, len(others))]
+        self.given |= {"E": E, "least": highest * X, "X": X, "D": s.W.D, "left": -2 * self.xp.eye(m)}
         for n, (to, of) in enumerate(pairwise(["E", *inner, "V"])):
-            self.given[of] = E
+            self.given[of] = others[-1 - n] * E
             self.symmetric(of, 0, Factor("X" if n else "least", *square), to, add=True)
         self.product(Rows(_rows("left", range(m))), Factor("D", *square), Rows(_rows("V", range(m))), m, add=True)
         if self.weighed:
