@@ -94,3 +94,21 @@ def test_what_is_no_terrain_is_refused() -> None:
         lw.HeightField(np.zeros((1, 5)), (1, 1))
     with pytest.raises(InputError, match="above 0"):
         lw.HeightField(np.zeros((3, 5)), (1, 0))
+
+
+def test_eggs_touch_hills_where_they_are_nearest() -> None:
+    """Against a search over their surface: the place is looked for with the slope there, not below the centre."""
+    rng, radii = np.random.default_rng(2), np.array([0.1, 0.05, 0.07])
+    hills, egg = lw.Terrain(lambda x, y: 0.1 * np.sin(3 * x) * np.cos(2 * y)), lw.EllipsoidContact("ball", radii=radii)
+    a = rng.standard_normal((40_000, 3))
+    a /= np.linalg.norm(a, axis=1)[:, None]
+    for _ in range(5):
+        q = np.r_[rng.uniform(-0.5, 0.5, 2), 0.1, rng.standard_normal(4)]
+        q[3:] /= np.linalg.norm(q[3:])
+        for _ in range(10):
+            q[2] -= touched(egg, hills, q, np.zeros(6))[0]
+        x = q[:3] + (a * radii) @ np.asarray(lw.forward_kinematics(ball())(q).rotations[0]).T
+        height, dx = 0.1 * np.sin(3 * x[:, 0]) * np.cos(2 * x[:, 1]), 0.3 * np.cos(3 * x[:, 0]) * np.cos(2 * x[:, 1])
+        dy = -0.2 * np.sin(3 * x[:, 0]) * np.sin(2 * x[:, 1])
+        nearest = ((x[:, 2] - height) / np.sqrt(1 + dx**2 + dy**2)).min()
+        assert abs(nearest) < 3e-6

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from linkwork.model import Model
     from linkwork.model.motion import Motion
 
+NEARER = 2
+"""How often the place of contact on curved ground is looked for again with the plane that was found below it."""
+
 RESTITUTION = number(0, 1, "between 0 (stays) and 1 (bounces back)")
 
 
@@ -143,6 +146,11 @@ class Contact(Value):
         """The centre of the sphere in the axes of the frame, where n is the ground's normal."""
         return xp.constant(np.array(self.offset))
 
+    @property
+    def rolls(self) -> bool:
+        """Whether the place moves over a round body as it turns."""
+        return False
+
     def evaluate(self, motion: Motion, ground: Surface, place: Array | None = None) -> Touch:
         """Rows and distance in this configuration, or of a given `place`, 3 x 1 in the axes of the frame."""
         xp, frame = motion.xp, motion.model.frame(self.frame)
@@ -150,11 +158,14 @@ class Contact(Value):
         R, p = motion.poses[link]
         C, height = ground.under(p + R @ xp.constant(X.p), xp)
         turn, n = xp.constant(X.R), C[:, 2:3]
-        place = self.place(turn.T @ (R.T @ n), xp) if place is None else place
+        given, place = place, self.place(turn.T @ (R.T @ n), xp) if place is None else place
         centre = R @ (xp.constant(X.p) + turn @ place)
         if ground.curved:
             C, height = ground.under(p + centre, xp)
-            for _ in range(2 if self.radius else 0):
+            for _ in range(NEARER if self.rolls and given is None else 0):
+                centre = R @ (xp.constant(X.p) + turn @ self.place(turn.T @ (R.T @ C[:, 2:3]), xp))
+                C, height = ground.under(p + centre, xp)
+            for _ in range(NEARER if self.radius else 0):
                 C, height = ground.under(p + centre - self.radius * C[:, 2:3], xp)
             n = C[:, 2:3]
         lever = centre - self.radius * n

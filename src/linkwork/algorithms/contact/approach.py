@@ -9,8 +9,21 @@ with the recovery time T: d / T where d is small, and w at most. Contacts do not
 with that velocity v; v^2 < 2 g d for every d, so that gravity stops it before it leaves the ground. Joints outside
 their limits come back with as much, in rad/s or m/s.
 
-A round body may sink while it rolls, for its places of contact change within a step. What then brings it out must not
-add energy to its motion: with the normal velocities u-, before the step, and u_free, without contacts,
+The work of an impulse is p^T (u- + u+) / 2, with the velocities before and after the step. Where contacts do not roll
+p^T u+ <= 0, so that there is never more kinetic energy than without them, and
+
+    p^T (u- + u+) / 2 <= h^2 a^T M a / 8,    a without contacts:
+
+positive at most where forces reverse a motion within the step. A round body rolls: its place of contact comes with u-
+and leaves with u+ = -m, because another place touches next (m of RoundContact.moves). Where it sticks the work is that
+of the energy |u|^2 = u^T G^-1 u,
+
+    p^T (u- + u+) / 2 = (|m|^2 - |u-|^2) / 2 but for forces: so |m| <= |u-|, and -m_n <= -u-_n for where it slips,
+
+as with a coefficient of restitution for u- as a whole: with that of the normal alone friction could add energy.
+
+What brings a round body out of the ground must not add energy to its motion: with the normal velocities u-, before the
+step, and u_free, without contacts,
 
     it leaves the ground no faster than it came, -offset <= -u-, where u- < 0: p (u- + u+) / 2 <= 0;
     else what brings it out is g h / |u_free| of the above, where that is less: p times it is no more than the work
@@ -33,6 +46,9 @@ two steps."""
 
 CLOSED = 1e-9
 """Gaps (m) that count as none, so that the contacts of a flat face agree on whether it moves."""
+
+LEAST = 1e-10
+"""The least mobility along an axis, relative to their sum: in a plane mechanism one of them is zero."""
 
 EARTH = 9.81
 """m/s^2."""
@@ -65,25 +81,45 @@ class Approach:
         offset = gap / xp.where(gap > 0, self.h, self.time - gap * self.slower)
         return xp.where(gap * gap < CLOSED * CLOSED, 0.0, offset)
 
-    def bounced(self, offset: Array, gap: Array, free: Array, before: Array, restitution: float) -> Array:
-        """The same, of a contact that bounces if it hits the ground."""
-        hits = self.xp.where(gap + self.h * free < 0, before, 0.0) < -SLOW
-        return self.xp.where(hits, restitution * before, offset)
+    def least(self, gap: Array, free: Array, before: Array, restitution: float, rolled: Array | None = None) -> Array:
+        """The offset of a contact with these normal velocities; of a round body with what is `rolled` of them."""
+        offset = self.offset(gap)
+        if rolled is not None:
+            offset = self._rounded(offset, rolled, free, before)
+        return self._bounced(offset, gap, free, before, restitution, rolled) if restitution else offset
 
-    def rounded(self, offset: Array, rolls: Array, free: Array, before: Array) -> Array:
-        """The same, of a round body, whose place of contact gets the normal velocity `rolls` by rolling."""
+    def _bounced(
+        self, offset: Array, gap: Array, free: Array, before: Array, restitution: float, rolled: Array | None
+    ) -> Array:
+        """The same, of a contact that bounces if it hits the ground: but for rolling."""
+        explained = 0.0 if rolled is None else rolled
+        hits = self.xp.where(gap + self.h * free < 0, before - explained, 0.0) < -SLOW
+        return self.xp.where(hits, explained + restitution * (before - explained), offset)
+
+    def _rounded(self, offset: Array, rolled: Array, free: Array, before: Array) -> Array:
+        """The same, of a round body."""
         xp, weight = self.xp, self.g * self.h
-        least = xp.where(before < 0, before, 0.0)
-        rolls = xp.where(rolls > least, rolls, least)
-        pushed = rolls + offset * xp.where(free < -weight, -weight / free, 1.0)
+        pushed = rolled + offset * xp.where(free < -weight, -weight / free, 1.0)
         limited = xp.where(before < 0, xp.where(pushed > before, pushed, before), pushed)
-        return xp.where(offset < 0, limited, rolls + offset)
+        return xp.where(offset < 0, limited, rolled + offset)
 
     def stopped(self, below: Array, above: Array) -> tuple[Array, Array]:
         """The least and the largest velocity of a joint between its limits."""
         xp = self.xp
         lower = below / xp.where(below < 0, self.h, self.time + below * self.slower)
         return lower, above / xp.where(above > 0, self.h, self.time - above * self.slower)
+
+
+def rolled(moves: Array, before: Array, G: Array, xp: Ops) -> Array:
+    """`moves`, but along the normal no more than u- where that comes down, and with no more energy than u-."""
+    least = xp.where(before[2, 0] < 0, before[2, 0], 0.0)
+    moves = xp.matrix([[moves[0, 0]], [moves[1, 0]], [xp.where(moves[2, 0] > least, moves[2, 0], least)]])
+    small = LEAST * (G[0, 0] + G[1, 1] + G[2, 2])
+    x, y, z = (G[:, k : k + 1] + small * xp.eye(3)[:, k : k + 1] for k in range(3))
+    inverse = xp.vstack([xp.cross(y, z).T, xp.cross(z, x).T, xp.cross(x, y).T])  # but for a factor
+    most, energy = (before.T @ (inverse @ before))[0, 0], (moves.T @ (inverse @ moves))[0, 0]
+    more = energy > most
+    return xp.where(more, xp.sqrt(most / xp.where(more, energy, 1.0)), 1.0) * moves
 
 
 def gravity_of(model: Model) -> float:

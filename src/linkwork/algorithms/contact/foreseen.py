@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from linkwork.algorithms.contact.approach import Approach
+from linkwork.algorithms.contact.approach import Approach, rolled
 from linkwork.algorithms.contact.mobility import Mobility, columns_of, times
 from linkwork.backends.ops import Array
 from linkwork.constraints.collisions import Pair
@@ -96,7 +96,9 @@ class Rolling:
         self.n = self.axes.T @ xp.constant([0.0, 0.0, 1.0])
         self.place = c.place(self.n, xp)
         self.sunk = xp.where(touch.gap < 0, touch.gap, 0.0)
-        self.cuts = [self._cut(self.place, touch.gap, c, c.moves(motion, touch.axes, approach.h)[2, 0])]
+        B = xp.hstack([xp.eye(3), xp.cross(touch.lever, xp.eye(3)).T])
+        rolls = rolled(c.moves(motion, touch.axes, approach.h), B @ self.before, B @ self.Omega @ B.T, xp)
+        self.cuts = [self._cut(self.place, touch.gap, c, rolls[2, 0])]
         self.impulses = [xp.zeros(1)[0, 0]]
 
     def next(self, c: RoundContact, ground: Surface) -> Touch:
@@ -106,16 +108,18 @@ class Rolling:
         end = turned(self.n, -h * (self.axes.T @ V[3:6, :]), xp)
         low, place = self.contact.place(end, xp), c.place(self.n, xp)
         higher = (self.n.T @ (low - self.place))[0, 0]
+        if ground.curved:
+            higher = c.evaluate(self.motion, ground, low).gap - self.touch.gap
         # z(v*), but no deeper than it is now
-        z = self.touch.gap - self.sunk + h * V[2, 0]
-        z = z + (end.T @ (self.arm + low) - self.n.T @ (self.arm + self.place))[0, 0]
+        z = self.touch.gap + higher - self.sunk + h * V[2, 0]
+        z = z + ((end - self.n).T @ (self.arm + low))[0, 0]
         sinks = xp.where(z < -(SHARE * higher + FALLS * g * h * h), 1.0, 0.0)
         used = xp.where(self._turns_over(), sinks, 0.0)
         place = place + used * (low - place)
         gap = used * (z - h * (self._row(low).T @ V)[0, 0])
         touch = c.evaluate(self.motion, ground, place)
         touch = touch._replace(gap=gap + (1.0 - used) * touch.gap)
-        self.cuts.append(self._cut(place, touch.gap, c, 0.0))
+        self.cuts.append(self._cut(place, touch.gap, c, xp.zeros(1)[0, 0]))
         self.impulses.append(xp.zeros(1)[0, 0])
         return touch
 
@@ -133,10 +137,8 @@ class Rolling:
     def _cut(self, place: Array, gap: Array, c: RoundContact, rolls: Array) -> Cut:
         """The law that a place has in the contact problem."""
         b = self._row(place)
-        free, before, offset = (b.T @ self.free)[0, 0], (b.T @ self.before)[0, 0], self.approach.offset(gap)
-        if c.restitution:
-            offset = self.approach.bounced(offset, gap, free, before, c.restitution)
-        return Cut(b, self.Omega @ b, free + self.approach.rounded(offset, rolls, free, before))
+        free, before = (b.T @ self.free)[0, 0], (b.T @ self.before)[0, 0]
+        return Cut(b, self.Omega @ b, free + self.approach.least(gap, free, before, c.restitution, rolls))
 
     def _swept(self) -> Array:
         """The velocities of the link with the impulses of all cuts so far."""

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linkwork.algorithms.contact.approach import Approach, gravity_of
+from linkwork.algorithms.contact.approach import Approach, gravity_of, rolled
 from linkwork.algorithms.contact.foreseen import foreseen
 from linkwork.algorithms.contact.joint_space import JointPorts, ports_on
 from linkwork.algorithms.contact.laws import Cone, Law, Stop, larger, largest
@@ -175,16 +175,14 @@ def contact_problem(
         y = of_ports(v)
         return [every.at(i, y) for i in range(len(every.place))]
 
-    laws, g = list[Law](), velocities(v_free)
+    laws, g, earlier = list[Law](), velocities(v_free), velocities(motion.v)
     speed = largest(xp, xp.vstack([xp.zeros(0), *g]))
     for k, (c, touch) in enumerate(zip(contacts, touches, strict=True)):
-        free, offset = g[k][2, 0], approach.offset(touch.gap)
-        if c.restitution:
-            offset = approach.bounced(offset, touch.gap, free, velocities(motion.v)[k][2, 0], c.restitution)
+        free, before, rolls = g[k][2, 0], earlier[k], None
         if isinstance(c, RoundContact):
-            moves = c.moves(motion, touch.axes, h) if c.rolls else xp.zeros(3)
-            offset = approach.rounded(offset, moves[2, 0], free, velocities(motion.v)[k][2, 0])
-            g[k] = g[k] + xp.vstack([moves[0:2, :], xp.zeros(1)])
+            rolls = rolled(c.moves(motion, touch.axes, h), before, every.own(k), xp) if c.rolls else xp.zeros(3)
+            g[k] = g[k] + xp.vstack([rolls[0:2, :], xp.zeros(1)])
+        offset = approach.least(touch.gap, free, before[2, 0], c.restitution, None if rolls is None else rolls[2, 0])
         g[k] = g[k] + offset * xp.constant([0.0, 0.0, 1.0])
         laws.append(Cone(every.own(k), friction[k, 0], xp))
     for i, (k, _, _) in enumerate(turns, start=n):
