@@ -109,7 +109,8 @@ def squared_row_bounds(motion: Motion, rows: Rows | ConstraintRows) -> Array:
     total = xp.zeros(next(iter((rows.links or rows.joints).values())).shape[0])
     for l, K in rows.links.items():
         if l:
-            J = motion.jacobians[l]
+            # a trace takes fewer operations link by link
+            J = motion.jacobians[l] if xp.dense else rows_jacobian(motion, {l: xp.eye(6)}, {})
             squares, moved, three = K * K, (J * J) @ ones, xp.constant([1.0] * 3)
             (along, about), (shift, turn) = ([x[:, 0:3] @ three, x[:, 3:6] @ three] for x in (squares, moved.T))
             total = total + along @ shift + (about + motion.model.reach[l] ** 2 * along) @ turn
