@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import itertools
 import json
 import multiprocessing
 import os
@@ -189,9 +190,11 @@ class Tally:
         table = [self.line(), "mechanisms: " + ", ".join(f"{n} {s}" for s, n in self.states.most_common()), ""]
         for what in dict.fromkeys(w for w, _ in self.verdicts):
             parts = ", ".join(f"{n} {v}" for (w, v), n in self.verdicts.most_common() if w == what)
-            ratio, seed = self.worst.get(what, (0.0, 0))
-            table.append(f"{what:34} {parts}; nearest to its bound: {ratio:.2g} (seed {seed})")
+            ratio, seed = self.worst.get(what, (0.0, None))
+            nearest = "" if seed is None else f"; nearest to its bound: {ratio:.2g} (seed {seed})"
+            table.append(f"{what:34} {parts}{nearest}")
         table += ["", *(f"FAILED {', '.join(k)}: {len(s)} times, seeds {s[:8]}" for k, s in sorted(self.kinds.items()))]
+        table += ["", "What these words mean, and what is drawn and compared: docs/fuzzing.md"]
         return "\n".join(table)
 
 
@@ -247,9 +250,8 @@ def main() -> int:
 def _results(first: int, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Results as they come, until the time or the count is up; workers are replaced now and then."""
     end = time.monotonic() + 60 * options.minutes
-    jobs = (
-        (seed, options.sample, options.only) for seed in range(first, first + options.count) if time.monotonic() < end
-    )
+    seeds = itertools.takewhile(lambda _: time.monotonic() < end, range(first, first + options.count))
+    jobs = ((seed, options.sample, options.only) for seed in seeds)
     if options.jobs == 1:
         yield from map(_work, jobs)
         return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import campaign
 import pytest
@@ -54,3 +56,13 @@ def test_a_failure_is_saved_and_replayed(tmp_path: Path, monkeypatch: pytest.Mon
     assert campaign.replay(saved).verdict == "wrong"
     monkeypatch.setattr(page, "kkt", true)
     assert campaign.replay(saved).verdict == "right"
+
+
+def test_a_run_ends_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not look at the clock once for every seed that is left, which took minutes."""
+    clock = iter(range(100))
+    monkeypatch.setattr(campaign, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(campaign, "_work", lambda job: {"seed": job[0]})
+    options = argparse.Namespace(minutes=0.05, count=10**9, jobs=1, sample=0, only="")
+    assert [done["seed"] for done in campaign._results(7, options)] == [7, 8]
+    assert next(clock) < 10

@@ -69,7 +69,6 @@ class NumpyOps:
     cos = staticmethod(np.cos)
     sqrt = staticmethod(np.sqrt)
     atan2 = staticmethod(np.arctan2)
-    where = staticmethod(np.where)
     finer = 1.0
 
     @property
@@ -102,6 +101,11 @@ class NumpyOps:
     def cross(self, a: Array, b: Array) -> Array:
         (x,), (y,), (z,) = a.tolist()
         return np.array((0.0, -z, y, z, 0.0, -x, -y, x, 0.0)).reshape(3, 3).dot(b)  # half the time of nested lists
+
+    def where(self, condition: Array, a: Array, b: Array) -> Array:
+        if isinstance(condition, bool | np.bool_):  # a number: a twentieth of the time
+            return a if condition else b
+        return np.where(condition, a, b)
 
     def apply(self, function: str, x: Array) -> Array:
         return getattr(np, _NAMES.get(function, function))(x)

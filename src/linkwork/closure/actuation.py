@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.closure.random_states import random_position
 from linkwork.closure.velocities import REDUNDANT
 from linkwork.constraints import Closure, LinkRows, jacobian
-from linkwork.errors import ActuationError, AssemblyError, listing
+from linkwork.errors import ActuationError, listing
 from linkwork.model import WORLD, Model, Motion
+from linkwork.structure.independent import away_from_neutral, near_neutral
 
 
 def actuated_freedoms(model: Model, joints: Sequence[str] | None = None) -> np.ndarray:
@@ -29,12 +29,13 @@ def check_actuation(model: Model, driven: np.ndarray) -> None:
     Tested in a random posture with closed loops, and so for nearly all: with J N = 0, the driven rows of N have full
     column rank. Contacts hold links wherever they are: closed too, all feet would be in one place, the world's origin.
     """
-    contacts = {c.name for c in model.constraints if isinstance(c, Closure) and WORLD in (c.a, c.b)}
-    loops = [c.name for c in model.constraints if not isinstance(c, LinkRows) and c.name not in contacts]
-    try:
-        q = random_position(model, np.random.default_rng(0), loops)
-    except AssemblyError as problem:  # any posture will do
-        q = problem.q
+    loops = [
+        n
+        for n, c in enumerate(model.constraints)
+        if not isinstance(c, LinkRows) and not (isinstance(c, Closure) and WORLD in (c.a, c.b))
+    ]
+    q = next(away_from_neutral(model, loops), None)
+    q = near_neutral(model, loops) if q is None else q  # any posture will do
     N = _allowed(jacobian(Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)))
     _, s, directions = np.linalg.svd(N[driven])
     found = int(np.count_nonzero(s > REDUNDANT))

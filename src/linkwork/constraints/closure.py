@@ -219,6 +219,8 @@ class Closure(Constraint):
         T, Tdot = self._forbidden(R, angular(Vrel), xp)
         KaT = Xa.T @ T
         KbT = -(Xb.T @ _out(R, p, T, xp))
+        if motion.still:
+            return Rows({la: KaT.T, lb: KbT.T}, {}, xp.zeros(self.rows))
         drift = T.T @ cross_motion(Vrel, Va, xp) + Tdot.T @ Vrel
         for l, KT in ((la, KaT), (lb, KbT)):
             drift = drift - KT.T @ spatial_excess(motion, l)
@@ -266,7 +268,8 @@ class Closure(Constraint):
         T = xp.constant(self.directions)
         KaT = Xa.T @ T
         KbT = -(Xb.T @ xp.vstack([R, xp.zeros(3, 3)]))
-        drift = centripetal(motion, la, Xa) - R.T @ centripetal(motion, lb, Xb)
+        still = motion.still
+        drift = xp.zeros(3) if still else centripetal(motion, la, Xa) - R.T @ centripetal(motion, lb, Xb)
         # in open positions the two points are apart, and a link that carries both turns them about each other
         return Rows({la: KaT.T, lb: KbT.T}, {}, drift, relative=False)
 

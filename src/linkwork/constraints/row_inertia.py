@@ -160,7 +160,7 @@ def _at_rest(model: Model, q: np.ndarray) -> Motion:
 
 def _moved(motion: Motion) -> dict[int, np.ndarray]:
     """The Jacobian of each link."""
-    return {l: rows_jacobian(motion, {l: np.eye(6)}, {}) for l in motion.model.topology.links}
+    return {l: motion.jacobians[l] for l in motion.model.topology.links}
 
 
 def _inertia(motion: Motion, moved: dict[int, np.ndarray]) -> np.ndarray:

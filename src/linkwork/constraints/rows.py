@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from linkwork.backends.ops import Array
 from linkwork.constraints.base import Constraint, Rows
@@ -30,7 +30,7 @@ class ConstraintRows:
 
 def evaluated(motion: Motion, n: int) -> Rows:
     """The rows of the model's n-th constraint in this state, evaluated once."""
-    known: dict[int, Rows] = motion.evaluated
+    known: dict[Any, Rows] = motion.evaluated
     if n not in known:
         known[n] = motion.model.constraints[n].evaluate(motion)
     return known[n]
@@ -109,7 +109,8 @@ def squared_row_bounds(motion: Motion, rows: Rows | ConstraintRows) -> Array:
     total = xp.zeros(next(iter((rows.links or rows.joints).values())).shape[0])
     for l, K in rows.links.items():
         if l:
-            J = rows_jacobian(motion, {l: xp.eye(6)}, {})
+            # a trace takes fewer operations link by link
+            J = motion.jacobians[l] if xp.dense else rows_jacobian(motion, {l: xp.eye(6)}, {})
             squares, moved, three = K * K, (J * J) @ ones, xp.constant([1.0] * 3)
             (along, about), (shift, turn) = ([x[:, 0:3] @ three, x[:, 3:6] @ three] for x in (squares, moved.T))
             total = total + along @ shift + (about + motion.model.reach[l] ** 2 * along) @ turn

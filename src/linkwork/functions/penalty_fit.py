@@ -14,6 +14,7 @@ measured in two states is rounding, and may be a hundredth of that in others, so
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ from linkwork.model.joint_forces import joint_forces
 from linkwork.model.memo import cached
 from linkwork.rewrite.rewritten import Rewritten
 from linkwork.structure.constraint_treatment import treated
-from linkwork.structure.independent import closed_positions
+from linkwork.structure.independent import away_from_neutral
 
 EPS = float(np.finfo(float).eps)
 
@@ -176,5 +177,6 @@ def _terms(motion: Motion, a: np.ndarray) -> np.ndarray:
 
 def _position(model: Model, closed: bool, rng: np.random.Generator, seed: int) -> np.ndarray:
     """A random configuration; a closed one where such are found and asked for."""
-    found = closed_positions(model, range(len(model.constraints)))[1:] if closed else ()
+    every = away_from_neutral(model, range(len(model.constraints))) if closed else iter(())
+    found = list(islice(every, seed + 1))
     return found[seed % len(found)] if found else model.random_q(rng)

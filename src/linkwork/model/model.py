@@ -421,17 +421,18 @@ class Model(Configurations, Value):
 
     def check_forward(self) -> None:
         """Refuse forward dynamics where a joint moves no inertia: its acceleration is undefined."""
-        for i in self.topology.links:
-            moved = sum(
-                np.abs(self.links[k].inertia.about_origin).sum() + self.links[k].inertia.mass
-                for k in self.topology.subtrees[i]
+        for link in self._moving_nothing:
+            raise ModelError(
+                f"joint '{link.joint_name}' moves no mass (link '{link.name}' and all behind it are massless), so "
+                "its acceleration is undefined; give the link an inertia, the joint an armature, or fix the joint"
             )
-            link = self.links[i]
-            if link.joint.nv and moved == 0 and not np.all(link.armature > 0):
-                raise ModelError(
-                    f"joint '{link.joint_name}' moves no mass (link '{link.name}' and all behind it are massless), so "
-                    "its acceleration is undefined; give the link an inertia, the joint an armature, or fix the joint"
-                )
+
+    @cached_property
+    def _moving_nothing(self) -> list[Link]:
+        """The links whose joints move no inertia, not even a rotor's."""
+        own = [np.abs(l.inertia.about_origin).sum() + l.inertia.mass for l in self.links]
+        moved = ((l, sum(own[k] for k in self.topology.subtrees[i])) for i, l in enumerate(self.links) if i)
+        return [l for l, inertia in moved if l.joint.nv and inertia == 0 and not np.all(l.armature > 0)]
 
     def __repr__(self) -> str:
         return (

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -67,8 +67,9 @@ class Motion:
     v: Array
     xp: Ops
     given: Given = NOTHING
-    evaluated: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """The rows of constraints that have been evaluated in this state, by their number (constraints/rows.py)."""
+    evaluated: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The rows of constraints that have been evaluated in this state, by their number (constraints/rows.py), and the
+    results of functions (`found_once`)."""
     poses_between: dict[tuple[str, str], tuple[Array, Array]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -117,6 +118,16 @@ class Motion:
         ]
 
     @cached_property
+    def jacobians(self) -> list[Array]:
+        """The velocity of each link over all joint velocities, 6 x nv, in link coordinates."""
+        xp, t, n, out = self.xp, self.model.topology, self.model.nv, [self.xp.zeros(6, self.model.nv)]
+        for i in t.links:
+            own = t.v_slices[i]
+            J = self.X[i] @ out[t.parent[i]]
+            out.append(xp.hstack([J[:, 0 : own.start], self.S[i], xp.zeros(6, n - own.stop)]))
+        return out
+
+    @cached_property
     def I(self) -> list[RigidInertia]:  # noqa: E743
         """The inertia of each link about its origin."""
         if self.given.inertias is not None:
@@ -129,6 +140,11 @@ class Motion:
         return self._constant("I", make)
 
     @cached_property
+    def still(self) -> bool:
+        """Whether nothing moves, where that is known: then V, c, drifts of rows are zero and are not computed."""
+        return self.xp.dense and not self.v.any()
+
+    @cached_property
     def vJ(self) -> list[Array]:
         """The velocity of each link relative to its parent, in link coordinates."""
         return [self.S[i] @ self.joint_v(i) if i else self.xp.zeros(6) for i in range(len(self.model.links))]
@@ -137,6 +153,8 @@ class Motion:
     def V(self) -> list[Array]:
         """The spatial velocity of each link, in link coordinates."""
         out = [self.xp.zeros(6)]
+        if self.still:
+            return out * len(self.model.links)
         for i in self.model.topology.links:
             out.append(self.X[i] @ out[self.model.topology.parent[i]] + self.vJ[i])
         return out
@@ -155,6 +173,8 @@ class Motion:
     def _drifts(self) -> list[tuple[Array, Array]]:
         """c and `known` of each link."""
         xp, out = self.xp, [(self.xp.zeros(6), self.xp.zeros(3))]
+        if self.still:
+            return out * len(self.model.links)
         for i in self.model.topology.links:
             parent = self.model.topology.parent[i]
             wp, w = angular(self.V[parent]), angular(self.V[i])
@@ -175,17 +195,27 @@ class Motion:
 
     def bias(self, fext: Array | None) -> list[Array]:
         """The force on each link that its velocity and `known` need, less the external force: b_i - f_i."""
+        b = self._biases
+        if fext is None:
+            return list(b)
+        return [b[0], *(b[i] - self.felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in self.model.topology.links)]
+
+    @cached_property
+    def _biases(self) -> list[Array]:
+        """The same without external forces."""
         zero = self.xp.zeros(3)
-        b = [
-            I.bias(angular(V)) + I @ self.xp.vstack([known, zero])
-            for I, V, known in zip(self.I, self.V, self.known, strict=True)
-        ]
+        b = (
+            [self.xp.zeros(6)] * len(self.I)
+            if self.still
+            else [
+                I.bias(angular(V)) + I @ self.xp.vstack([known, zero])
+                for I, V, known in zip(self.I, self.V, self.known, strict=True)
+            ]
+        )
         for i in self.model.topology.links:
             self._lift(i, b)
             self._turn_armature(i, b)
-        if fext is None:
-            return b
-        return [b[0], *(b[i] - self.felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in self.model.topology.links)]
+        return b
 
     def _lift(self, i: int, b: list[Array]) -> None:
         """Subtract the gravity that the recursions apply to the weightless part of a link: [m g; h x g]."""
@@ -329,6 +359,23 @@ def motion_of(model: Model, q: Array, v: Array, xp: Ops) -> Motion:
     motion = Motion(model, q.copy(), v.copy(), xp)
     model._memo[motion_of] = ((state, motion), *last[: LAST - 1])
     return motion
+
+
+def found_once(find: Callable[[Motion], Found]) -> Callable[[Motion], Found]:
+    """A function of a motion whose result NumPy computes once in a state.
+
+    A method, its certificates and the dense second opinion then share mass matrix and rows. Nothing that is shared is
+    written to; a trace shares equal operations anyway.
+    """
+
+    @wraps(find)
+    def get(motion: Motion) -> Found:
+        if not motion.xp.dense:
+            return find(motion)
+        known = motion.evaluated
+        return known[find] if find in known else known.setdefault(find, find(motion))
+
+    return get
 
 
 class Classical(Motion):

@@ -217,12 +217,11 @@ def rotation_cost(R: np.ndarray, joint: Joint, axes: np.ndarray) -> float:
     k = int(np.argmax(along))
     if along[k] < 1 - 1e-12:
         return ROTATION
-    across = [np.delete(R[:, k], k), np.delete(R[k], k)]
-    if np.abs(across[0]).max() < 1e-12:
+    (i, j), r = OTHER_AXES[k], R.tolist()
+    column, row = ([abs(x) > 1e-12 for x in across] for across in ((r[i][k], r[j][k]), (r[k][i], r[k][j])))
+    if not any(column):
         return MERGED
-    tilted = abs(R[k, k]) > 1e-12
-    before, after = (np.count_nonzero(np.abs(x) > 1e-12) > 1 for x in across)
-    return TURN * (int(tilted) + int(before)) + MERGED * after
+    return TURN * ((abs(r[k][k]) > 1e-12) + all(column)) + MERGED * all(row)
 
 
 def own_cost(model: Model, i: int, W: Placement, held: Sequence[Placement]) -> float:
@@ -244,7 +243,7 @@ def own_cost(model: Model, i: int, W: Placement, held: Sequence[Placement]) -> f
 def between(parent: Placement, placement: Placement, child: Placement) -> tuple[np.ndarray, np.ndarray]:
     """parent^-1 placement child, with entries of the origin that differ from zero by rounding made zero."""
     p = parent.R.T @ (placement.p + placement.R @ child.p - parent.p)
-    scale = max(abs(float(x)) for part in (placement.p, child.p, parent.p) for x in part)
+    scale = max(map(abs, (*placement.p.tolist(), *child.p.tolist(), *parent.p.tolist())))
     p[np.abs(p) <= ROUNDING * scale] = 0.0
     return parent.R.T @ placement.R @ child.R, p
 

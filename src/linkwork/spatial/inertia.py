@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.lazy import cached_property
 from linkwork.spatial.vectors import angular, linear, skew
 
 OTHER_AXES = ((1, 2), (2, 0), (0, 1))
@@ -29,8 +30,15 @@ class RigidInertia:
 
     def __matmul__(self, a: Array) -> Array:
         """The force I a: [m a - h x alpha; I alpha + h x a], for a motion or the columns of a 6 x k matrix."""
+        if self.xp.dense:
+            return self._matrix @ a
         lin, ang, xp = linear(a), angular(a), self.xp
         return xp.vstack([self.mass * lin - xp.cross(self.h, ang), self.I @ ang + xp.cross(self.h, lin)])
+
+    @cached_property
+    def _matrix(self) -> Array:
+        """6 x 6: where zeros cost as much as other numbers, one product costs least."""
+        return self.articulated().matrix()
 
     def bias(self, w: Array) -> Array:
         """The force that turning at `w` takes when the origin does not accelerate: [w x (w x h); w x I w]."""

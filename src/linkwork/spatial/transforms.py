@@ -179,7 +179,7 @@ class Transform:
             v = move.motion(v)
         return v
 
-    @property
+    @cached_property
     def T(self) -> TransposedTransform:
         return TransposedTransform(self.moves)
 

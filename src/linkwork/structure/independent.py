@@ -6,7 +6,7 @@ mechanism everywhere but in singular postures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,6 +25,9 @@ ZERO = 1e-9
 
 DISTANCES = 0.0, 0.2, 0.4, 0.4
 """How far from neutral (rad, m) sampled configurations are before their loops are closed."""
+
+IDLE = 8
+"""Steps of Gauss-Newton in which the gap is not halved, after which it stays open."""
 
 OPENED = 0.1
 """How far joints are moved (rad, m) to open loops."""
@@ -161,23 +164,34 @@ def _blocks(pattern: np.ndarray) -> tuple[tuple[tuple[int, ...], tuple[int, ...]
 
 def closed_positions(model: Model, constraints: Sequence[int]) -> tuple[np.ndarray, ...]:
     """Positions that close these constraints, by Gauss-Newton; the first is kept even if open."""
-    return _closed_positions(model, tuple(constraints))
+    return near_neutral(model, constraints), *away_from_neutral(model, constraints)
+
+
+def near_neutral(model: Model, constraints: Sequence[int]) -> np.ndarray:
+    """The first of these positions."""
+    return _closed(model, tuple(constraints), 0)[0]
+
+
+def away_from_neutral(model: Model, constraints: Sequence[int]) -> Iterator[np.ndarray]:
+    """The others, all closed, one by one: each is searched when it is asked for."""
+    for start in range(1, len(DISTANCES)):
+        q, closed = _closed(model, tuple(constraints), start)
+        if closed:
+            yield q
 
 
 @cached
-def _closed_positions(model: Model, constraints: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+def _closed(model: Model, constraints: tuple[int, ...], start: int) -> tuple[np.ndarray, bool]:
+    """A position from one of the starts, and whether it closes the constraints."""
     model = replace(model, constraints=tuple(model.constraints[n] for n in constraints))
-    rng, out = np.random.default_rng(0), list[np.ndarray]()
-    for size in DISTANCES:
-        q = model.integrate(model.neutral(), size * rng.normal(size=model.nv))
-        for _ in range(30 if model.constraints else 0):
-            motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
-            phi = position_error(motion)
-            if np.abs(phi).max(initial=0.0) < 1e-10:
-                break
-            q = model.integrate(q, -(np.linalg.pinv(jacobian(motion), rcond=ZERO) @ phi)[:, 0])
-        else:
-            if model.constraints and out:
-                continue
-        out.append(q)
-    return tuple(out)
+    away = np.random.default_rng(0).normal(size=(start + 1, model.nv))[start]
+    q, best, idle = model.integrate(model.neutral(), DISTANCES[start] * away), np.inf, 0
+    for _ in range(30 if model.constraints else 0):
+        motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
+        phi = position_error(motion)
+        gap = float(np.abs(phi).max(initial=0.0))
+        best, idle = (gap, 0) if gap < best / 2 else (best, idle + 1)
+        if gap < 1e-10 or idle == IDLE:
+            return q, gap < 1e-10
+        q = model.integrate(q, -(np.linalg.pinv(jacobian(motion), rcond=ZERO) @ phi)[:, 0])
+    return q, not model.constraints

@@ -128,7 +128,7 @@ def violation(
         errors.append(error if R is None else w * error - R[n] * lam[slice(*motion.model.row_span(n)), :])
         squares = sum((x.T @ x for x in terms), squares)
     error = xp.vstack(errors)
-    return xp.sqrt(dot(error, error) / (squares + TINY))
+    return xp.sqrt(dot(xp, error, error) / (squares + TINY))
 
 
 def met(motion: Motion, errors: Sequence[Array], size: Array) -> Array:
@@ -152,7 +152,7 @@ def accelerates(
     unit = np.where(model.sliding, length, 1.0)[:, None]
     off, found = (x * xp.constant(1 / w) for x, w in ((left, least_inertias(model)[:, None] * unit), (vdot, unit)))
     falls = motion.a0.T @ motion.a0 * (1 / length**2)
-    return xp.where(dot(off, off) <= threshold(xp, share) ** 2 * (dot(found, found) + falls), 1.0, 0.0)
+    return xp.where(dot(xp, off, off) <= threshold(xp, share) ** 2 * (dot(xp, found, found) + falls), 1.0, 0.0)
 
 
 def joint_forces_of(motion: Motion, lam: Array, known: Collection[int] = ()) -> Array:

@@ -184,10 +184,10 @@ class Loop:
         more = self.of.change(old.d)
         lam, error, z = old.lam + more.lam, old.error + more.error, old.z + (more.lam - old.d)
         change = old.r - error
-        beta = dot(change, old.w) / old.square
+        beta = dot(xp, change, old.w) / old.square
         p, w = z - beta * old.d, change - beta * old.w
-        square = dot(w, w)
-        noise, before, along = threshold(xp, ROUNDING) * old.size, dot(old.r, old.r), dot(old.r, w)
+        square = dot(xp, w, w)
+        noise, before, along = threshold(xp, ROUNDING) * old.size, dot(xp, old.r, old.r), dot(xp, old.r, w)
         moves = xp.where(before > noise * noise, square, 0.0) > self.flat * self.flat * before
         stretches = xp.where(moves, along, 0.0) > self.flat * before
         alpha = xp.where(stretches, along / xp.where(stretches, square, 1.0), 1.0)
@@ -243,7 +243,7 @@ class Loop:
         error of rows is a larger one of accelerations there, which may be SMALL beside the terms of rows.
         """
         xp, state = self.xp, self._split(x)
-        square = dot(state.error, state.error) / (state.size * state.size + TINY)
+        square = dot(xp, state.error, state.error) / (state.size * state.size + TINY)
         if worth is not None:
             counts = worth * worth
             counts = xp.where(worth < WEAK, SMALL * counts, counts)
@@ -274,26 +274,23 @@ def largest(xp: Ops, x: Array) -> Array:
 
 def largest_square(xp: Ops, x: Array) -> Array:
     """The largest square of an entry of a column, 1 x 1."""
-    squares = [x[i : i + 1, :] * x[i : i + 1, :] for i in range(x.shape[0])]
-    return _in_pairs(squares, lambda a, b: xp.where(a <= b, b, a)) if squares else xp.zeros(1)
+    return _in_pairs(xp, x * x, lambda a, b: xp.where(a <= b, b, a)) if x.shape[0] else xp.zeros(1)
 
 
-def dot(x: Array, y: Array) -> Array:
+def dot(xp: Ops, x: Array, y: Array) -> Array:
     """x^T y, 1 x 1."""
-    if not x.shape[0]:
-        return x.T @ y
-    return _in_pairs([x[i : i + 1, :] * y[i : i + 1, :] for i in range(x.shape[0])], lambda a, b: a + b)
+    return _in_pairs(xp, x * y, lambda a, b: a + b) if x.shape[0] else x.T @ y
 
 
-def _in_pairs(parts: list[Array], join: Callable[[Array, Array], Array]) -> Array:
-    """Parts joined pair by pair.
+def _in_pairs(xp: Ops, x: Array, join: Callable[[Array, Array], Array]) -> Array:
+    """The entries of a column joined pair by pair, 1 x 1.
 
     A lane waits for few operations in a row then, and an iteration is mostly waiting.
     """
-    while len(parts) > 1:
-        joined = [join(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
-        parts = joined + parts[2 * len(joined) :]
-    return parts[0]
+    while (n := x.shape[0]) > 1:
+        joined = join(x[0 : n - n % 2 : 2, :], x[1:n:2, :])
+        x = xp.vstack([joined, x[n - 1 : n, :]]) if n % 2 else joined
+    return x
 
 
 class Solution(NamedTuple):

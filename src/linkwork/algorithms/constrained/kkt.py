@@ -20,6 +20,7 @@ from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, Ops, threshold
 from linkwork.constraints.rows import constraint_rows, rows_jacobian, squared_row_bounds
 from linkwork.model import Motion
+from linkwork.model.motion import found_once
 
 ROUNDING = 1e-12
 """The share of the bound of a row's size that is rounding."""
@@ -101,6 +102,7 @@ def joint_space(motion: Motion) -> tuple[Array, Array]:
     return with_terms(motion)[:2]
 
 
+@found_once
 def with_terms(motion: Motion) -> tuple[Array, Array, Array]:
     """J, k, and the squares of the terms of k."""
     xp, at_rest = motion.xp, motion.accelerations(None)

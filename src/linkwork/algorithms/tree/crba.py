@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from linkwork.algorithms.tree.composites import composite_inertias
 from linkwork.backends.ops import Array
-from linkwork.model.motion import Motion
+from linkwork.model.motion import Motion, found_once
 
 
+@found_once
 def crba(motion: Motion) -> Array:
     """The joint-space mass matrix M(q), nv x nv."""
     return assemble(motion, crba_blocks(motion))
