@@ -217,7 +217,7 @@ def rotation_cost(R: np.ndarray, joint: Joint, axes: np.ndarray) -> float:
     k = int(np.argmax(along))
     if along[k] < 1 - 1e-12:
         return ROTATION
-    (i, j), r = OTHER_AXES[k], R.tolist()
+    (i, j), r = OTHER_AXES[k], [[float(x) for x in row] for row in R]
     column, row = ([abs(x) > 1e-12 for x in across] for across in ((r[i][k], r[j][k]), (r[k][i], r[k][j])))
     if not any(column):
         return MERGED
