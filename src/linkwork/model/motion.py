@@ -372,7 +372,7 @@ def found_once(find: Callable[[Motion], Found]) -> Callable[[Motion], Found]:
     def get(motion: Motion) -> Found:
         if not motion.xp.dense:
             return find(motion)
-        known = motion.evaluated
+        known: dict[Any, Found] = motion.evaluated
         return known[find] if find in known else known.setdefault(find, find(motion))
 
     return get
