@@ -217,11 +217,12 @@ def rotation_cost(R: np.ndarray, joint: Joint, axes: np.ndarray) -> float:
     k = int(np.argmax(along))
     if along[k] < 1 - 1e-12:
         return ROTATION
-    (i, j), r = OTHER_AXES[k], [[float(x) for x in row] for row in R]
-    column, row = ([abs(x) > 1e-12 for x in across] for across in ((r[i][k], r[j][k]), (r[k][i], r[k][j])))
-    if not any(column):
+    i, j = OTHER_AXES[k]
+    large: list[list[bool]] = [[abs(x) > 1e-12 for x in row] for row in R.tolist()]
+    if not (large[i][k] or large[j][k]):
         return MERGED
-    return TURN * ((abs(r[k][k]) > 1e-12) + all(column)) + MERGED * all(row)
+    before, after = large[i][k] and large[j][k], large[k][i] and large[k][j]
+    return TURN * (large[k][k] + before) + MERGED * after
 
 
 def own_cost(model: Model, i: int, W: Placement, held: Sequence[Placement]) -> float:
