@@ -182,14 +182,14 @@ except KeyboardInterrupt:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_the_end_of_a_process_waits_for_no_more_than_a_chunk() -> None:
-    """Of processor time: chunks that LLVM has begun are small, and the others are cancelled."""
+    """Of processor time, compared with what came before: chunks that LLVM has begun are small, and others are cancelled."""
     import resource
 
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     (used,) = numbers(ENDS, "used")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    assert total - used < 1.0
+    assert total - used < 0.5 * used
 
 
 NEAR_THE_END = (

@@ -60,7 +60,7 @@ def motions(folder: Any) -> Iterator[Call]:
     for made, more in (
         (lw.BoxContact, {"size": (1, 1, 1), "corner": 0, "placement": None}),
         (lw.RimContact, {"axis": "z", "rim": 0.1, "turn": 0.0}),
-        (lw.EllipsoidContact, {"radii": (0.1, 0.2, 0.3), "placement": None}),
+        (lw.EllipsoidContact, {"radii": (0.1, 0.2, 0.3), "placement": None, "further": 0}),
     ):
         yield Call(made.__name__, made, on_tip | more)
     yield Call("Ball", lw.Ball, {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.1})

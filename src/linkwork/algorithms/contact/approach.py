@@ -111,7 +111,7 @@ class Approach:
 
 
 def rolled(moves: Array, before: Array, G: Array, xp: Ops) -> Array:
-    """`moves`, but along the normal no more than u- where that comes down, and with no more energy than u-."""
+    """`moves`, but with no more energy than u-, and no more along the normal where that comes down."""
     least = xp.where(before[2, 0] < 0, before[2, 0], 0.0)
     moves = xp.matrix([[moves[0, 0]], [moves[1, 0]], [xp.where(moves[2, 0] > least, moves[2, 0], least)]])
     small = LEAST * (G[0, 0] + G[1, 1] + G[2, 2])
