@@ -182,7 +182,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_the_end_of_a_process_waits_for_no_more_than_a_chunk() -> None:
-    """Of processor time, compared with what came before: chunks that LLVM has begun are small, and others are cancelled."""
+    """Of processor time, compared with what came before: chunks that LLVM began are small, others are cancelled."""
     import resource
 
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
