@@ -13,6 +13,7 @@ from contextlib import chdir, contextmanager
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
+from importlib.util import find_spec
 from inspect import signature
 from itertools import count
 from pathlib import Path
@@ -316,7 +317,8 @@ def attacked(call: Call, share: int = 1) -> Iterator[tuple[str, str | None]]:
 def test_absurd_arguments_end_well(calls, capsys) -> None:
     """Every second attack; this file as a program tries all."""
     tried, wrong = 0, []
-    assert {*SLOW} <= {*calls}
+    absent = set() if find_spec("torch") else {"ppo.train"}
+    assert {*SLOW} - absent <= {*calls}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ends = (end for n, call in calls.items() for end in attacked(call, 5 if n in SLOW else 2))
