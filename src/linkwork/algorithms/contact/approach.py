@@ -75,15 +75,15 @@ class Approach:
         """1 / w."""
         return 1 / (8 * self.g * self.time)
 
-    def offset(self, gap: Array) -> Array:
-        """Of a contact at this distance from the ground."""
+    def _by_gap(self, gap: Array) -> Array:
+        """The same by its distance from the ground alone."""
         xp = self.xp
         offset = gap / xp.where(gap > 0, self.h, self.time - gap * self.slower)
         return xp.where(gap * gap < CLOSED * CLOSED, 0.0, offset)
 
-    def least(self, gap: Array, free: Array, before: Array, restitution: float, rolled: Array | None = None) -> Array:
+    def offset(self, gap: Array, free: Array, before: Array, restitution: float, rolled: Array | None = None) -> Array:
         """The offset of a contact with these normal velocities; of a round body with what is `rolled` of them."""
-        offset = self.offset(gap)
+        offset = self._by_gap(gap)
         if rolled is not None:
             offset = self._rounded(offset, rolled, free, before)
         return self._bounced(offset, gap, free, before, restitution, rolled) if restitution else offset

@@ -138,7 +138,7 @@ class Rolling:
         """The law that a place has in the contact problem."""
         b = self._row(place)
         free, before = (b.T @ self.free)[0, 0], (b.T @ self.before)[0, 0]
-        return Cut(b, self.Omega @ b, free + self.approach.least(gap, free, before, c.restitution, rolls))
+        return Cut(b, self.Omega @ b, free + self.approach.offset(gap, free, before, c.restitution, rolls))
 
     def _swept(self) -> Array:
         """The velocities of the link with the impulses of all cuts so far."""

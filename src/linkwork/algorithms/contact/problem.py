@@ -182,7 +182,7 @@ def contact_problem(
         if isinstance(c, RoundContact):
             rolls = rolled(c.moves(motion, touch.axes, h), before, every.own(k), xp) if c.rolls else xp.zeros(3)
             g[k] = g[k] + xp.vstack([rolls[0:2, :], xp.zeros(1)])
-        offset = approach.least(touch.gap, free, before[2, 0], c.restitution, None if rolls is None else rolls[2, 0])
+        offset = approach.offset(touch.gap, free, before[2, 0], c.restitution, None if rolls is None else rolls[2, 0])
         g[k] = g[k] + offset * xp.constant([0.0, 0.0, 1.0])
         laws.append(Cone(every.own(k), friction[k, 0], xp))
     for i, (k, _, _) in enumerate(turns, start=n):
