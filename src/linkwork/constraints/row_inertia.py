@@ -38,6 +38,9 @@ UNMOVED = 1e-10
 UNFELT = 1e-7
 """The unit of a constraint that no joint moves, in units of its levers: penalties are then as large as inertias are."""
 
+ALIKE = 100.0
+"""How unequal inertias of rows may be for their errors to count alike: those are as the roots, within a factor of ten."""
+
 POSTURES, SQUARE = 2, 3
 """Random postures in which units are found, besides the neutral one; and those of right angles, for inertias."""
 
@@ -57,6 +60,17 @@ def row_mobilities(model: Model) -> np.ndarray:
     own = [f.rows if f.moves and f.rows.min(initial=1.0) > 0 else None for f in _felt(model)]
     each = zip(own, units(model), model.constraints, strict=True)
     return np.concatenate([np.zeros(0), *(np.full(c.rows, 1 / u) if x is None else x for x, u, c in each)])
+
+
+def row_inertias(model: Model, which: Sequence[int] | None = None) -> np.ndarray | None:
+    """The inertias of the rows of some constraints (all), relative to the least; None where all are alike.
+
+    e^T diag(inertias) e is an energy, in which errors of angles and of lengths can be compared.
+    """
+    spans = [range(*model.row_span(n)) for n in (range(len(model.constraints)) if which is None else which)]
+    mobilities = row_mobilities(model)[[r for span in spans for r in span]]
+    found = mobilities.max(initial=0.0) / mobilities
+    return found if found.max(initial=0.0) > ALIKE else None
 
 
 @cached

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.algorithms.common.columns import split, stacked
-from linkwork.algorithms.common.iteration import TINY, dot
+from linkwork.algorithms.common.iteration import TINY, added, dot
 from linkwork.backends.ops import Array, threshold
 from linkwork.constraints.row_inertia import least_inertias
 from linkwork.constraints.rows import ConstraintRows, constraint_rows, jacobian_blocks
@@ -103,13 +103,31 @@ def without_targets(motion: Motion, rows: Sequence[ConstraintRows]) -> list[Cons
 
 
 def left_over(motion: Motion, rows: Sequence[ConstraintRows], a: Sequence[Array]) -> tuple[list[Array], Array]:
-    """Errors of some rows over links for link accelerations, k - sum K a, and the size of their terms."""
-    xp, errors, squares = motion.xp, list[Array](), motion.xp.zeros(1)
+    """Errors of some rows over links for link accelerations, k - sum K a, and the squares of their terms added up."""
+    errors, squares = list[Array](), [motion.xp.zeros(0)]
     for r in rows:
         terms = [r.k, *(-(K @ a[i]) for i, K in r.links.items())]
         errors.append(sum(terms[1:], terms[0]))
-        squares = sum((x.T @ x for x in terms), squares)
-    return errors, xp.sqrt(squares)
+        squares.append(squared(terms))
+    return errors, motion.xp.vstack(squares)
+
+
+def errors_of(motion: Motion, rows: Sequence[ConstraintRows], vdot: Array) -> Array:
+    """Errors of rows over links and joints for joint accelerations, k - J vdot, as one column."""
+    a = motion.accelerations(vdot)
+    terms = [error_terms(motion, r, a, vdot) for r in rows]
+    return stacked(motion, [sum(t[1:], t[0]) for t in terms])
+
+
+def error_terms(motion: Motion, r: ConstraintRows, a: Sequence[Array], vdot: Array) -> list[Array]:
+    """The terms of k - J vdot of one constraint, with the accelerations `a` of links."""
+    over_joints = (-(G @ vdot[motion.model.topology.v_slices[i], :]) for i, G in r.joints.items())
+    return [r.k, *(-(K @ a[i]) for i, K in r.links.items()), *over_joints]
+
+
+def squared(terms: Sequence[Array]) -> Array:
+    """The squares of columns, added up."""
+    return sum((x * x for x in terms[1:]), terms[0] * terms[0])
 
 
 def violation(
@@ -119,11 +137,10 @@ def violation(
 
     Of soft rows with a weight it is |w (J vdot - k) + R lam|.
     """
-    xp, t, a = motion.xp, motion.model.topology, motion.accelerations(vdot)
+    xp, a = motion.xp, motion.accelerations(vdot)
     errors, squares, rows = [xp.zeros(0)], motion.xp.zeros(1), constraint_rows(motion)
     for n, (r, w) in enumerate(zip(rows, per_constraint(motion, rows, active), strict=True)):
-        terms = [r.k, *(-(K @ a[i]) for i, K in r.links.items())]
-        terms += [-(G @ vdot[t.v_slices[i], :]) for i, G in r.joints.items()]
+        terms = error_terms(motion, r, a, vdot)
         error = sum(terms[1:], terms[0])
         errors.append(error if R is None else w * error - R[n] * lam[slice(*motion.model.row_span(n)), :])
         squares = sum((x.T @ x for x in terms), squares)
@@ -131,11 +148,11 @@ def violation(
     return xp.sqrt(dot(xp, error, error) / (squares + TINY))
 
 
-def met(motion: Motion, errors: Sequence[Array], size: Array) -> Array:
-    """0, or NaN if some errors are more than rounding of terms of this size."""
+def met(motion: Motion, errors: Sequence[Array], squares: Array) -> Array:
+    """0, or NaN if some errors are more than rounding of terms with these squares."""
     xp = motion.xp
-    squares = sum((e.T @ e for e in errors), xp.zeros(1))
-    return xp.where(squares <= (threshold(xp, ROUNDING) * size) * (threshold(xp, ROUNDING) * size), 0.0, float("nan"))
+    left = sum((e.T @ e for e in errors), xp.zeros(1))
+    return xp.where(left <= threshold(xp, ROUNDING) ** 2 * added(xp, squares), 0.0, float("nan"))
 
 
 def accelerates(

@@ -29,7 +29,7 @@ from typing import NamedTuple
 from linkwork.backends.ops import Array, Ops, threshold
 from linkwork.checks import NOT_NEGATIVE, POSITIVE, checked_class, instance, number, optional, whole
 
-FIRST, FLAT, LEAST = 1e-2, 1e-1, 5e-2
+FIRST, FLAT, LEAST = 1e-2, 1e-1, 1e-2
 """The share of `tolerance` that is required after the first solver iteration, when weak directions are not
 known yet; where a direction counts as redundant; and at least, however weak a direction is, because of rounding."""
 
@@ -102,15 +102,15 @@ PROX = optional(instance(Prox, "a linkwork.Prox"))
 
 
 class Step(NamedTuple):
-    """New multipliers, the rows' errors with them, the size of the rows' terms (1 x 1), and `found`.
+    """New multipliers, the rows' errors with them, the squares of each row's terms added up, and `found`.
 
     `found` is an affine function of the multipliers: accelerations, forces of embedded loops. Of a change of
-    multipliers it is the change of all these; its size is not used.
+    multipliers it is the change of all these; its squares are not used.
     """
 
     lam: Array
     error: Array
-    size: Array
+    squares: Array
     found: Array
 
 
@@ -118,7 +118,11 @@ class Step(NamedTuple):
 class Iteration:
     """`first` is the step from `start`; `change(d)` what changes in it if that is changed by d.
 
-    `finish(lam, found)` gives (vdot, forces); `lam` and `found` are the last step's. `beside(lam, found)` is about rows
+    `inertias` are those of the rows, relative to the least, or None if they are alike (constraints/row_inertia.py).
+
+    `finish(lam, found)` gives (vdot, forces); `lam` and `found` are the last step's. `errors(vdot)` are the rows' errors
+    with these accelerations, where those of the iteration follow from multipliers alone: in a direction with a singular
+    value s, rounding of the Gram matrix makes them miss accelerations by eps / s^2. `beside(lam, found)` is about rows
     that are not in the iteration, because they are embedded: their largest error, the size of their terms, and 1, or 0
     if the result is not certified.
     """
@@ -127,16 +131,19 @@ class Iteration:
     first: Step
     change: Callable[[Array], Step]
     finish: Callable[[Array, Array], tuple[Array, Array]]
+    inertias: Array | None
     xp: Ops
     beside: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
+    errors: Callable[[Array], Array] | None = None
 
 
 class State(NamedTuple):
     """The state of an iteration: how the next start changes, conjugate residuals, the last step.
 
     `d` and `w` are alpha p and alpha w: how far multipliers and errors are moved along a direction. `z` is how far the
-    last step went. `worth`, `bound` and `change` are squares: of the share of `size` that errors may have, of that
-    product, and of the largest change of an error.
+    last step went. `size` is that of all rows' terms; `heavy` the square of its ratio to that with inertias as weights.
+    `worth`, `bound` and `change` are squares: of the share of `size` that errors may have, of that product, and of the
+    largest change of an error.
     """
 
     d: Array
@@ -145,6 +152,7 @@ class State(NamedTuple):
     w: Array
     square: Array
     size: Array
+    heavy: Array
     worth: Array
     bound: Array
     change: Array
@@ -155,6 +163,12 @@ class State(NamedTuple):
 
 class Loop:
     """A loop over one column x: `first()`, `next(x)` give x and the residual; `finish(x)` the results.
+
+    Errors e of rows are compared with the size of their terms t, all rows alike, and once more with their inertias I:
+
+        max |e_r| / |t|,   max sqrt(I_r) |e_r| / |sqrt(I) t|        (whichever is larger)
+
+    Angles of a small robot accelerate a thousand times as much as its points, which would be known to as many digits less.
 
     Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict, and the step is plain. A step
     removes a share of the error in each direction, and r.w / r.r is the mean of these shares: where that is below
@@ -173,7 +187,8 @@ class Loop:
     def first(self) -> tuple[Array, Array]:
         """x after the first step, and its relative error."""
         state = self._begin()
-        return self.xp.vstack(list(state)), self.xp.sqrt(largest_square(self.xp, state.error) / (state.bound + TINY))
+        worst = self._worst(state.error, state.heavy)
+        return self.xp.vstack(list(state)), self.xp.sqrt(worst / (state.bound + TINY))
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """x after one more step, and its relative error, or the relative change of errors if that is smaller.
@@ -197,9 +212,9 @@ class Loop:
         size = old.size * old.size
         bound = worth * size
         square, w = xp.where(moves, alpha * alpha * square, 1 / TINY), alpha * w
-        found, change = old.found + more.found, largest_square(xp, more.error)
-        state = State(alpha * p, z, old.r - w, w, square, old.size, worth, bound, change, lam, error, found)
-        left, moved = largest_square(xp, error) / (bound + TINY), change / (STUCK**2 * size + TINY)
+        found, change = old.found + more.found, self._worst(more.error, old.heavy)
+        state = State(alpha * p, z, old.r - w, w, square, old.size, old.heavy, worth, bound, change, lam, error, found)
+        left, moved = self._worst(error, old.heavy) / (bound + TINY), change / (STUCK**2 * size + TINY)
         ended = xp.where(moves, 0.0, change) > SLOWER * old.change
         return xp.vstack(list(state)), xp.sqrt(xp.where(ended, 0.0, xp.where(moved < left, moved, left)))
 
@@ -214,13 +229,16 @@ class Loop:
 
     def finish(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """Accelerations, forces, the largest error of a row, and the size that the tolerance is relative to."""
-        state = self._split(x)
-        left, bound = largest(self.xp, state.error), self.xp.sqrt(state.bound)
+        state, (vdot, forces) = self._split(x), self.results(x)
+        error = state.error if self.of.errors is None else self.of.errors(vdot)
+        most, worst = largest_square(self.xp, error), self._worst(error, state.heavy)
+        share = self.xp.where(most > 0, most / self.xp.where(most > 0, worst, 1.0), 1.0)
+        left, bound = self.xp.sqrt(most), self.xp.sqrt(state.bound * share)
         if self.of.beside is not None:
             more, size, trusted = self.of.beside(state.lam, state.found)
             left, bound = self.xp.where(more <= left, left, more), self.xp.where(size <= bound, bound, size)
             bound = self.xp.where(trusted > 0, bound, -1.0)
-        return *self.results(x), left, bound
+        return vdot, forces, left, bound
 
     def results(self, x: Array) -> tuple[Array, Array]:
         """Accelerations and forces."""
@@ -236,14 +254,19 @@ class Loop:
         stretched = self.xp.where(worth < FLAT**2, worth, before)
         return self.xp.where(worth > FLAT**2, worth, stretched)
 
-    def violation(self, x: Array, worth: Array | None = None) -> Array:
-        """|J a - k| relative to the size of the rows' terms.
+    def violation(self, x: Array, vdot: Array, worth: Array | None = None) -> Array:
+        """|J a - k| relative to the size of the rows' terms, for the accelerations `vdot` of x.
 
         Of embedded rows it is the largest error, if that is more. In weak directions it counts by its `worth`: the same
         error of rows is a larger one of accelerations there, which may be SMALL beside the terms of rows.
         """
         xp, state = self.xp, self._split(x)
-        square = dot(xp, state.error, state.error) / (state.size * state.size + TINY)
+        error = state.error if self.of.errors is None else self.of.errors(vdot)
+        square = dot(xp, error, error)
+        if self.of.inertias is not None:
+            other = state.heavy * dot(xp, error, self.of.inertias * error)
+            square = xp.where(other <= square, square, other)
+        square = square / (state.size * state.size + TINY)
         if worth is not None:
             counts = worth * worth
             counts = xp.where(worth < WEAK, SMALL * counts, counts)
@@ -255,9 +278,19 @@ class Loop:
         return xp.sqrt(square)
 
     def _begin(self) -> State:
-        (lam, error, size, found), one = self.of.first, self.xp.eye(1)
-        z = lam - self.of.start
-        return State(z, z, error, 0 * z, one, size, one, FIRST**2 * size * size, one / TINY, lam, error, found)
+        (lam, error, squares, found), xp, one = self.of.first, self.xp, self.xp.eye(1)
+        z, square, inertias = lam - self.of.start, added(xp, squares), self.of.inertias
+        heavy = xp.zeros(0) if inertias is None else square / (added(xp, inertias * squares) + TINY)
+        size, bound = xp.sqrt(square), FIRST**2 * square
+        return State(z, z, error, 0 * z, one, size, heavy, one, bound, one / TINY, lam, error, found)
+
+    def _worst(self, error: Array, heavy: Array) -> Array:
+        """The largest square of an error, with inertias as weights if it is larger, 1 x 1."""
+        most, inertias = largest_square(self.xp, error), self.of.inertias
+        if inertias is None:
+            return most
+        other = heavy * _in_pairs(self.xp, inertias * (error * error), lambda a, b: self.xp.where(a <= b, b, a))
+        return self.xp.where(other <= most, most, other)
 
     def _split(self, x: Array) -> State:
         parts, start = [], 0
@@ -279,7 +312,12 @@ def largest_square(xp: Ops, x: Array) -> Array:
 
 def dot(xp: Ops, x: Array, y: Array) -> Array:
     """x^T y, 1 x 1."""
-    return _in_pairs(xp, x * y, lambda a, b: a + b) if x.shape[0] else x.T @ y
+    return added(xp, x * y)
+
+
+def added(xp: Ops, x: Array) -> Array:
+    """The sum of the entries of a column, 1 x 1."""
+    return _in_pairs(xp, x, lambda a, b: a + b) if x.shape[0] else xp.zeros(1)
 
 
 def _in_pairs(xp: Ops, x: Array, join: Callable[[Array, Array], Array]) -> Array:
@@ -324,4 +362,5 @@ def unrolled(
     for n in range(1, iterations):
         x, residual = loop.next(x if n == 1 else loop.ended(x, residual))
         worth = loop.worth(x, worth)
-    return *loop.results(x), loop.violation(x, worth if weak else None)
+    vdot, lam = loop.results(x)
+    return vdot, lam, loop.violation(x, vdot, worth if weak else None)

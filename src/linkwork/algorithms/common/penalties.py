@@ -1,11 +1,11 @@
-"""Penalties and least pivots, in units of the rows' effective inertia (constraints/row_inertia.py)."""
+"""Penalties, least pivots and weights of errors, in units of the rows' effective inertia (constraints/row_inertia.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from linkwork.backends.ops import Array, threshold
-from linkwork.constraints.row_inertia import units
+from linkwork.constraints.row_inertia import row_inertias, units
 from linkwork.model import Motion
 
 ROUNDING = 1e-20
@@ -15,6 +15,12 @@ ROUNDING = 1e-20
 def penalties(motion: Motion, mu: Array, which: Sequence[int] | None = None) -> list[Array]:
     """The penalty on the rows of each constraint, or of some, if the others are not penalised."""
     return [mu * unit for unit in units(motion.model, which)]
+
+
+def inertias(motion: Motion, which: Sequence[int] | None = None) -> Array | None:
+    """The inertias of the rows of some constraints (all), relative to the least, as a column; None if all are alike."""
+    found = row_inertias(motion.model, which)
+    return None if found is None else motion.xp.constant(found[:, None])
 
 
 def least_pivots(motion: Motion, which: Sequence[int] | None = None) -> Array:

@@ -20,7 +20,7 @@ from linkwork.algorithms.common.activation import (
 from linkwork.algorithms.common.articulated import Articulated, articulated
 from linkwork.algorithms.common.columns import stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.penalties import inertias, penalties
 from linkwork.algorithms.common.supports import supporting
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
@@ -56,9 +56,9 @@ def constrained_aba(
                 p[i] = p[i] - K.T @ (l + f * r.k)
         u, _ = art.drive(tau, p)
         vdot, a = art.accelerate(u)
-        errors, size = left_over(motion, rows, a)
+        errors, squares = left_over(motion, rows, a)
         new = [l + f * e for l, f, e in zip(lam, firm, errors, strict=True)]
-        return Step(stacked(motion, new), active_only(motion, errors, w), size, moving.pack(motion, vdot, a)), u
+        return Step(stacked(motion, new), active_only(motion, errors, w), squares, moving.pack(motion, vdot, a)), u
 
     start = starting(motion, rows, lam0, active)
     first, u = step(art, tau, motion.bias(fext), rows, start)
@@ -69,7 +69,7 @@ def constrained_aba(
     def finish(lam: Array, found: Array) -> tuple[Array, Array]:
         return art.accelerate(u, known=moving.unpack(found)[0])[0], lam
 
-    return Iteration(stacked(motion, start), first, change, finish, xp)
+    return Iteration(stacked(motion, start), first, change, finish, inertias(motion), xp)
 
 
 def added_inertias(motion: Motion, rows: list[ConstraintRows], weights: list[Array]) -> dict[int, ArticulatedInertia]:

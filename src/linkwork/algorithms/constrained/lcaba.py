@@ -24,7 +24,7 @@ from linkwork.algorithms.common.cluster_node import ClusterNode
 from linkwork.algorithms.common.columns import by_constraint, in_order, split, stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.loop_forces import Propagated, by_motion, loop_forces
-from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.penalties import inertias, penalties
 from linkwork.algorithms.common.recursion import Recursion, recursion
 from linkwork.algorithms.common.supports import supporting
 from linkwork.algorithms.tree.rnea import rnea
@@ -71,9 +71,9 @@ def on_tree(
                 p[i] = p[i] - K.T @ (l + f * row.k)
         u, pA = r.drive(tau, p)
         vdot, a = r.accelerate(u)
-        errors, size = left_over(motion, r.rows, a)
+        errors, squares = left_over(motion, r.rows, a)
         new = [l + f * e for l, f, e in zip(lam, firm, errors, strict=True)]
-        return Step(stacked(motion, new), active_only(motion, errors, w), size, moving.pack(motion, vdot, a)), u, pA
+        return Step(stacked(motion, new), active_only(motion, errors, w), squares, moving.pack(motion, vdot, a)), u, pA
 
     start = starting(motion, r.rows, lam0, active, tree.outer)
     bias = r.motion.bias(fext)
@@ -90,7 +90,13 @@ def on_tree(
         return vdot + kept(motion, tree, vdot, active)[0, 0], in_order(motion, forces)
 
     return Iteration(
-        stacked(motion, start), first, change, finish, motion.xp, certificate(motion, tree, tau, fext, finish)
+        stacked(motion, start),
+        first,
+        change,
+        finish,
+        inertias(motion, tree.outer),
+        motion.xp,
+        certificate(motion, tree, tau, fext, finish),
     )
 
 

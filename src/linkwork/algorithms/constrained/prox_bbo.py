@@ -15,7 +15,7 @@ from linkwork.algorithms.common.columns import by_constraint, in_order, split, s
 from linkwork.algorithms.common.hessian import Hessian
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.loop_forces import by_motion
-from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.penalties import inertias, penalties
 from linkwork.algorithms.common.propagated import PropagatedRows
 from linkwork.algorithms.common.recursion import outer_rows
 from linkwork.algorithms.common.supports import supporting
@@ -81,12 +81,12 @@ def on_tree(
                 p[i] = p[i] - K.T @ (lam[c] + mus[c] * flat[c].k)  # over links, rows over joints have another k
         u, y, p = sweep_forces(e, tau, p, l)
         vdot, a, new = roll_out(e, u, y)
-        errors, size = left_over(frozen, flat, a)
+        errors, squares = left_over(frozen, flat, a)
         new |= {c: lam[c] + mus[c] * errors[c] for c in penalised}
         multipliers = [(c, r, new[c]) for c, r in propagated.items()]
         within = embedded_forces(e.motion, inside, tau, vdot, a, p, held, multipliers)
         found = xp.vstack([moving.pack(motion, vdot, a), in_order(motion, within)])
-        return Step(in_order(motion, new), stacked(motion, errors), size, found), u, p
+        return Step(in_order(motion, new), stacked(motion, errors), squares, found), u, p
 
     start = unweighed(motion, starting(motion, rows, lam0, active, tree.outer), active, tree.outer)
     bias = frozen.bias(fext)
@@ -104,4 +104,12 @@ def on_tree(
         forces |= by_motion(frozen, behind, tau, bias, vdot, list(zip(flat, split(lam, rows), strict=True)))
         return vdot + kept(motion, tree, vdot, active)[0, 0], in_order(motion, forces) * roots
 
-    return Iteration(stacked(motion, start), first, change, finish, xp, certificate(motion, tree, tau, fext, finish))
+    return Iteration(
+        stacked(motion, start),
+        first,
+        change,
+        finish,
+        inertias(motion, tree.outer),
+        xp,
+        certificate(motion, tree, tau, fext, finish),
+    )

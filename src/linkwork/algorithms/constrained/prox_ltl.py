@@ -8,9 +8,10 @@ factorisation happens once, O(n d^2 + m d^2 + m^2 d + m^3); a step is a pair of 
 
 from __future__ import annotations
 
-from linkwork.algorithms.common.activation import starting_column, weigh
+from linkwork.algorithms.common.activation import errors_of, squared, starting_column, weigh
+from linkwork.algorithms.common.columns import stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.penalties import inertias, penalties
 from linkwork.algorithms.constrained.kkt_factor import kkt_factor
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.tree.rnea import rnea
@@ -39,12 +40,12 @@ def prox_ltl(
     z = factor.joints.solve_LT(tau - rnea(motion, None, fext))
     target = joint_targets(motion, rows)
     free = target - factor.forces_to_rows(z)
-    moved = [u * z[j, 0] for U in factor.Uj for j, u in U.items()]
-    size = xp.sqrt(sum((x @ x.T for x in (target.T, free.T, *moved)), xp.zeros(1)))
+    moved = [squared([xp.zeros(r.k.shape[0]), *(u.T * z[j, 0] for j, u in U.items())]) for r, U in zip(rows, factor.Uj)]
+    squares = squared([target, free]) + stacked(motion, moved)
 
     def step(lam: Array, free: Array) -> Step:
         new = factor.constraints.solve(free + damping * lam)
-        return Step(new, damping * (new - lam), size, xp.zeros(0))
+        return Step(new, damping * (new - lam), squares, xp.zeros(0))
 
     def change(d: Array) -> Step:
         return step(d, xp.zeros(factor.m))
@@ -53,5 +54,8 @@ def prox_ltl(
         held = z + factor.rows_to_joints(lam, factor.Y)
         return factor.joints.solve_L(factor.joints.solve_D(held)), lam * roots
 
+    def errors(vdot: Array) -> Array:
+        return errors_of(motion, rows, vdot)
+
     start = starting_column(motion, rows, lam0, active)
-    return Iteration(start, step(start, free), change, finish, xp)
+    return Iteration(start, step(start, free), change, finish, inertias(motion), xp, None, errors)

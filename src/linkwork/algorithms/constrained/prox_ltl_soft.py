@@ -9,10 +9,10 @@ redundant or singular; digits are lost as mu grows.
 
 from __future__ import annotations
 
-from linkwork.algorithms.common.activation import active_only, per_constraint, starting
+from linkwork.algorithms.common.activation import active_only, per_constraint, squared, starting
 from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.penalties import inertias, penalties
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.constrained.ltl_soft import joint_forces, penalised, row_values
 from linkwork.algorithms.delassus.ltl import joint_columns
@@ -45,18 +45,20 @@ def prox_ltl_soft(
     free = tau - rnea(motion, None, fext) + joint_forces(motion, JT, [f * kc for f, kc in zip(firm, k, strict=True)])
 
     resting = motion.accelerations(None)
-    at_rest = [r.k for r in rows] + [K @ resting[l] for r in rows for l, K in r.links.items()]
+    at_rest = [[r.k, *(K @ resting[l] for l, K in r.links.items())] for r in rows]
 
     def step(lam: list[Array], free: Array, k: list[Array]) -> Step:
         vdot = factor.solve(free + joint_forces(motion, JT, lam))
         errors = [kc - row_values(motion, c, vdot, kc.shape[0]) for kc, c in zip(k, JT, strict=True)]
         new = [l + f * e for l, f, e in zip(lam, firm, errors, strict=True)]
-        moved = [c * vdot[j, 0] for columns in JT for j, c in columns.items()]
-        size = xp.sqrt(sum((x @ x.T for x in (*(x.T for x in at_rest), *moved)), xp.zeros(1)))
-        return Step(stacked(motion, new), active_only(motion, errors, w), size, vdot)
+        moved = [[c.T * vdot[j, 0] for j, c in columns.items()] for columns in JT]
+        squares = [squared([*still, *moving]) for still, moving in zip(at_rest, moved, strict=True)]
+        return Step(stacked(motion, new), active_only(motion, errors, w), stacked(motion, squares), vdot)
 
     def change(d: Array) -> Step:
         return step(split(d, rows), xp.zeros(motion.model.nv), [xp.zeros(x.shape[0]) for x in k])
 
     start = starting(motion, rows, lam0, active)
-    return Iteration(stacked(motion, start), step(start, free, k), change, lambda lam, vdot: (vdot, lam), xp)
+    return Iteration(
+        stacked(motion, start), step(start, free, k), change, lambda lam, vdot: (vdot, lam), inertias(motion), xp
+    )

@@ -8,12 +8,12 @@ sathya2025_lcaba_proxbbo, proxPV (its reference 11). O(n + m^2 d + m^3), O(m^2) 
 
 from __future__ import annotations
 
-from linkwork.algorithms.common.activation import starting_column, weigh
+from linkwork.algorithms.common.activation import errors_of, squared, starting_column, weigh
 from linkwork.algorithms.common.articulated import articulated
-from linkwork.algorithms.common.columns import split
+from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.dual import to_base
 from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.penalties import inertias, penalties
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
 from linkwork.model import Motion
@@ -40,12 +40,15 @@ def prox_pv(
     damping = xp.vstack([xp.zeros(0), *(one / mu_c for one, mu_c in zip(ones, penalties(motion, mu), strict=True))])
     factor = xp.factor_spd(L + damping * xp.eye(L.shape[0]))
     # the terms of the rows' right-hand side: their own, and those of each joint without constraint forces
-    moved = [e * (art.dofs[i][k].d_inv * u[i][k]) for (i, k), by_row in dual.eT.items() for e in by_row.values()]
-    size = xp.sqrt(sum((x @ x.T for x in (r.T, *(x.k.T for x in rows), *moved)), xp.zeros(1)))
+    terms = [[x.k] for x in rows]
+    for (i, k), blocks in dual.eT.items():
+        for c, eT in blocks.items():
+            terms[c].append(eT.T * (art.dofs[i][k].d_inv * u[i][k]))
+    squares = r * r + stacked(motion, [squared(of_one) for of_one in terms])
 
     def step(lam: Array, r: Array) -> Step:
         new = factor.solve(r + damping * lam)
-        return Step(new, damping * (new - lam), size, xp.zeros(0))
+        return Step(new, damping * (new - lam), squares, xp.zeros(0))
 
     def change(d: Array) -> Step:
         return step(d, xp.zeros(L.shape[0]))
@@ -54,5 +57,8 @@ def prox_pv(
         vdot, _ = art.accelerate(dual.add_forces(u, split(lam, rows)))
         return vdot, lam * roots
 
+    def errors(vdot: Array) -> Array:
+        return errors_of(motion, rows, vdot)
+
     start = starting_column(motion, rows, lam0, active)
-    return Iteration(start, step(start, r), change, finish, xp)
+    return Iteration(start, step(start, r), change, finish, inertias(motion), xp, None, errors)

@@ -16,6 +16,7 @@ from linkwork.algorithms.common.activation import change_of, left_over, over_lin
 from linkwork.algorithms.common.columns import stacked
 from linkwork.algorithms.common.early_rows import LinkRecord, eliminate
 from linkwork.algorithms.common.iteration import Iteration, Step
+from linkwork.algorithms.common.penalties import inertias
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
@@ -31,16 +32,16 @@ def pv_early(
     def step(motion: Motion, tau: Array, p: list[Array], rows: list[ConstraintRows], lam: list[Array]) -> Step:
         u = tips_to_base(motion, links, rows, tau, p, lam)
         vdot, a, more = base_to_tips(motion, links, rows, u)
-        errors, size = left_over(motion, rows, a)
+        errors, squares = left_over(motion, rows, a)
         new = [l + more[c] if c in more else l for c, l in enumerate(lam)]
-        return Step(stacked(motion, new), stacked(motion, errors), size, vdot)
+        return Step(stacked(motion, new), stacked(motion, errors), squares, vdot)
 
     def change(d: Array) -> Step:
         return step(motion.at_rest, *change_of(motion, rows, d))
 
     start = starting(motion, rows, lam0, None)
     first = step(motion, tau, motion.bias(fext), rows, start)
-    return Iteration(stacked(motion, start), first, change, lambda lam, vdot: (vdot, lam), xp)
+    return Iteration(stacked(motion, start), first, change, lambda lam, vdot: (vdot, lam), inertias(motion), xp)
 
 
 Driven = dict[int, list[tuple[Array, Array]]]
