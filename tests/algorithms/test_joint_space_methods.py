@@ -23,7 +23,7 @@ from linkwork.constraints.rows import constraint_rows
 from linkwork.kernels.calls.kernel import Kernel
 from linkwork.kernels.programs.from_casadi import read_program
 from linkwork.model import Motion
-from linkwork.robots.mechanisms import humanoid, quadruped
+from linkwork.robots.mechanisms import ball, humanoid, quadruped
 from row_cases import FEET, LIMBS, loop_cases, method, one_link_cases, random_rows, without_repetition
 
 CASES = {**one_link_cases(), **loop_cases()}
@@ -115,7 +115,11 @@ def test_highly_redundant_rows(name):
 
 
 def test_a_missing_proximal_term_fails_loudly():
-    m, tau = state(quadruped().with_constraints(lw.point(FEET[0]), lw.point(FEET[0])))
+    """Two equal rows of a slide with 4 kg: roots and quotients of powers of four are exact, and so is the pivot 0."""
+    b = lw.Builder()
+    b.link("cart", joint="prismatic", axis="x", inertia=ball(4.0, 0.1))
+    twice = lw.Coupling("cart_joint", {}, offset=0.1)
+    m, tau = state(b.build().with_constraints(twice, twice))
     a, *_ = run(solver("prox_ltl")(m, tau, mu=np.inf), Prox(MU, tolerance=1e-9, max_iterations=3))
     assert np.isnan(a).any()
 

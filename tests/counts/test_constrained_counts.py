@@ -80,7 +80,7 @@ def test_early_elimination_costs_less_the_more_rows_there_are() -> None:
 def test_constraints_cost_constrained_aba_next_to_nothing() -> None:
     h = mech.humanoid(hands=False)
     held = h.with_constraints(*(lw.surface(f) for f in ("left_foot", "right_foot", "left_hand", "right_hand")))
-    assert operations(held, "constrained_aba") <= 1.15 * operations(h, "aba")
+    assert operations(held, "constrained_aba") <= 1.17 * operations(h, "aba")  # 0.02: errors weighed by inertias
 
 
 def test_lcaba_without_loops_costs_what_constrained_aba_does() -> None:

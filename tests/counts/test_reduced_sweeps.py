@@ -26,8 +26,8 @@ MODELS = {
 }
 
 SHARES = {
-    "talos on two feet": {"constrained_aba": 25, "lcaba": 25, "prox_bbo": 21, "prox_pv": 10, "prox_ltl": 8},
-    "talos on feet and hands": {"constrained_aba": 52, "lcaba": 52, "prox_bbo": 29, "prox_pv": 14.5, "prox_ltl": 12.8},
+    "talos on two feet": {"constrained_aba": 26, "lcaba": 26, "prox_bbo": 22, "prox_pv": 10.6, "prox_ltl": 8.2},
+    "talos on feet and hands": {"constrained_aba": 54, "lcaba": 54, "prox_bbo": 30, "prox_pv": 15.5, "prox_ltl": 13.5},
     "digit": {"lcaba": 36, "prox_bbo": 33, "prox_pv": 8.5, "prox_ltl": 6.3},
     "cassie": {"lcaba": 39, "prox_bbo": 38, "prox_pv": 8.7, "prox_ltl": 7.4},
 }
