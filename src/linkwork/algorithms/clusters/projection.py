@@ -8,7 +8,7 @@ chignoli2023_clusters, section II-D: reference implementation for `c_aba`. O(n^3
 
 from __future__ import annotations
 
-from linkwork.algorithms.common.activation import met
+from linkwork.algorithms.common.activation import met, squared
 from linkwork.algorithms.common.certificates import balanced, kept, trusted
 from linkwork.algorithms.common.embedding import embedding, embeddings
 from linkwork.algorithms.common.penalties import least_pivots
@@ -48,8 +48,7 @@ def projection(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[A
 def dense_met(motion: Motion, J: Array, k: Array, vdot: Array) -> Array:
     """0, or NaN if J vdot = k does not hold but for rounding."""
     terms = [k, *(J[:, j : j + 1] * vdot[j, 0] for j in range(motion.model.nv))]
-    size = motion.xp.sqrt(sum((x.T @ x for x in terms), motion.xp.zeros(1)))
-    return met(motion, [J @ vdot - k], size)
+    return met(motion, [J @ vdot - k], squared(terms))
 
 
 def outer(motion: Motion, tree: ClusterTree) -> tuple[Array, Array]:

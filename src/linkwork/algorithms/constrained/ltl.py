@@ -9,7 +9,7 @@ redundant or singular ones give NaN, which callers report (`prox_ltl` solves the
 
 from __future__ import annotations
 
-from linkwork.algorithms.common.activation import met
+from linkwork.algorithms.common.activation import met, squared
 from linkwork.algorithms.common.columns import split
 from linkwork.algorithms.constrained.kkt_factor import kkt_factor
 from linkwork.algorithms.delassus.ltl import joint_columns
@@ -31,13 +31,13 @@ def ltl(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
 
 
 def row_errors(motion: Motion, rows: list[ConstraintRows], k: list[Array], vdot: Array) -> tuple[list[Array], Array]:
-    """Errors k - J vdot of the rows for joint accelerations, and the size of their terms, with those of k."""
-    xp, errors, squares = motion.xp, list[Array](), motion.xp.zeros(1)
+    """Errors k - J vdot of the rows for joint accelerations, and the squares of their terms added up, with those of k."""
+    errors, squares = list[Array](), [motion.xp.zeros(0)]
     for kc, known, r in zip(k, _known_terms(motion, rows), rows, strict=True):
         moved = [-(c.T * vdot[j, 0]) for j, c in joint_columns(motion, r).items()]
         errors.append(sum(moved, kc))
-        squares = sum((x.T @ x for x in (*known, *moved)), squares)
-    return errors, xp.sqrt(squares)
+        squares.append(squared([*known, *moved]))
+    return errors, motion.xp.vstack(squares)
 
 
 def joint_targets(motion: Motion, rows: list[ConstraintRows]) -> Array:
