@@ -39,7 +39,7 @@ UNFELT = 1e-7
 """The unit of a constraint that no joint moves, in units of its levers: penalties are then as large as inertias are."""
 
 ALIKE = 100.0
-"""How unequal inertias of rows may be for their errors to count alike: those are as the roots, within a factor of ten."""
+"""How unequal inertias of rows may be for their errors to count alike: those are as the roots, within a tenfold."""
 
 POSTURES, SQUARE = 2, 3
 """Random postures in which units are found, besides the neutral one; and those of right angles, for inertias."""

@@ -120,8 +120,8 @@ class Iteration:
 
     `inertias` are those of the rows, relative to the least, or None if they are alike (constraints/row_inertia.py).
 
-    `finish(lam, found)` gives (vdot, forces); `lam` and `found` are the last step's. `errors(vdot)` are the rows' errors
-    with these accelerations, where those of the iteration follow from multipliers alone: in a direction with a singular
+    `finish(lam, found)` gives (vdot, forces); `lam` and `found` are the last step's. `errors(vdot)` are the errors with
+    these accelerations, where those of the iteration follow from multipliers alone: in a direction with a singular
     value s, rounding of the Gram matrix makes them miss accelerations by eps / s^2. `beside(lam, found)` is about rows
     that are not in the iteration, because they are embedded: their largest error, the size of their terms, and 1, or 0
     if the result is not certified.
@@ -168,7 +168,7 @@ class Loop:
 
         max |e_r| / |t|,   max sqrt(I_r) |e_r| / |sqrt(I) t|        (whichever is larger)
 
-    Angles of a small robot accelerate a thousand times as much as its points, which would be known to as many digits less.
+    Angles of a small robot accelerate a thousand times as much as its points, which would keep as many digits less.
 
     Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict, and the step is plain. A step
     removes a share of the error in each direction, and r.w / r.r is the mean of these shares: where that is below

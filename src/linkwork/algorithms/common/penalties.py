@@ -1,4 +1,4 @@
-"""Penalties, least pivots and weights of errors, in units of the rows' effective inertia (constraints/row_inertia.py)."""
+"""Penalties, least pivots and weights of errors in units of effective inertia (constraints/row_inertia.py)."""
 
 from __future__ import annotations
 
