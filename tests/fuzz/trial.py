@@ -283,8 +283,9 @@ class Trial:
 
         C eps times the condition number of G^T M G, scaled to a unit diagonal: where the others hardly follow from
         these, its entries are large and all alike. Forces are lam = P^T f_D, with P = K_D^+ of the dependent joints D:
-        rounding of the terms that f_D is the sum of is C eps |P^T| |f_D|, and as accelerations M^-1 J^T of that.
-        Never more than what is promised.
+        rounding of the terms that f_D is the sum of is C eps |P^T| |f_D|, and as accelerations M^-1 J^T of that. Among
+        these terms are M a_D, where a_D = P (k - K_Y a_Y) is as large as its own terms for rounding. Never more than what
+        is promised.
         """
         inner, eq = self._clustered[0], self.eq
         y = np.asarray(lw.clusters(self.model).velocities, dtype=int)
@@ -294,7 +295,9 @@ class Trial:
         P = np.linalg.pinv(eq.J[np.ix_(inner, rest)], rcond=1e-14)
         G[rest] = -P @ eq.J[np.ix_(inner, y)]
         a, lam = np.abs(self.verdict.a), np.abs(self.verdict.lam)
-        needed = eq.M_terms @ a + eq.c_terms + np.abs(eq.tau) + eq.J_terms.T @ lam
+        summed = a.copy()
+        summed[rest] += np.abs(P) @ (eq.J_terms[inner] @ a + eq.k_terms[inner])
+        needed = eq.M_terms @ summed + eq.c_terms + np.abs(eq.tau) + eq.J_terms.T @ lam
         lost = eq.size(np.abs(self.verdict.inverse) @ np.abs(eq.J[inner].T) @ np.abs(P.T) @ needed[rest])
         My = G.T @ eq.M @ G
         d = np.sqrt(np.diagonal(My))

@@ -31,7 +31,7 @@ def ltl(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
 
 
 def row_errors(motion: Motion, rows: list[ConstraintRows], k: list[Array], vdot: Array) -> tuple[list[Array], Array]:
-    """Errors k - J vdot of the rows for joint accelerations, and the sum of squares of their terms, with those of k."""
+    """Errors k - J vdot for joint accelerations, and the sum of squares of their terms, with those of k."""
     errors, squares = list[Array](), [motion.xp.zeros(0)]
     for kc, known, r in zip(k, _known_terms(motion, rows), rows, strict=True):
         moved = [-(c.T * vdot[j, 0]) for j, c in joint_columns(motion, r).items()]
