@@ -69,13 +69,13 @@ class Functions:
 @pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 def test_ode_and_sensitivities_against_the_kernel(tmp_path: Path) -> None:
     model, rng = swinger(), np.random.default_rng(0)
-    lw.export_acados(model, tmp_path, "swinger", modes=True)
+    lw.export_acados(model, tmp_path, "swinger", method="prox_ltl", modes=True)
     call = Functions(tmp_path, "swinger")
     nq, nv, nx, nu = model.nq, model.nv, model.nq + model.nv, 1
     q, v, u = model.random_q(3), rng.standard_normal(nv), rng.standard_normal(nu)
     x, tau = np.concatenate([q, v]), np.concatenate([np.zeros(6), u])
     x[3:7] *= 1.3  # integrators change the length
-    fd = lw.forward_dynamics(model, modes=True)
+    fd = lw.forward_dynamics(model, method="prox_ltl", modes=True)
     for p in (np.ones(1), np.zeros(1)):
         (f,) = call("expl_ode_fun", x, u, p)
         moved = lw.integrate(model)(q, 1e-7 * v).q_next

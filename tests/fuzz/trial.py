@@ -284,7 +284,7 @@ class Trial:
         C eps times the condition number of G^T M G, scaled to a unit diagonal: where the others hardly follow from
         these, its entries are large and all alike. Forces are lam = P^T f_D, with P = K_D^+ of the dependent joints D:
         rounding of the terms that f_D is the sum of is C eps |P^T| |f_D|, and as accelerations M^-1 J^T of that. Among
-        these terms are M a_D, where a_D = P (k - K_Y a_Y) is as large as its own terms for rounding. Never more than what
+        these terms are M a_D, where a_D = P (k - K_Y a_Y) counts with its own terms. Never more than what
         is promised.
         """
         inner, eq = self._clustered[0], self.eq

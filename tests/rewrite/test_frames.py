@@ -194,10 +194,13 @@ def robot(name):
 
 @pytest.mark.parametrize(
     ("name", "free", "held", "inverse"),
-    [("iiwa", 1250, 1530, 640), ("go1", 3040, 3575, 1670), ("atlas", 6350, 6760, 3165), ("talos", 8260, 8710, 4300)],
+    [("iiwa", 1250, 1580, 640), ("go1", 3040, 3575, 1670), ("atlas", 6350, 6770, 3165), ("talos", 8260, 8710, 4300)],
 )
 def test_operations_of_robots(name, free, held, inverse):
-    """In their files' frames they take 1494, 3529, 7173, 9060 operations free, 1736, 3876, 7567, 9465 in contact."""
+    """In their files' frames they take 1494, 3529, 7173, 9060 operations free, 1736, 3876, 7567, 9465 in contact.
+
+    Weighed errors of six rows, angles and lengths, take 44 more than errors alone.
+    """
     model = robot(name)
     in_contact = contacts(name, model)
     assert operations(reframed(model)) <= free

@@ -135,7 +135,7 @@ def test_the_violation_is_that_of_the_rows(make):
         solved = Solver(method, Rewritten(model))(xp, q, v, tau, None, 10.0)
         for iterations in (1, 2):
             a, _, violation = solved.verified(iterations, 0.0)
-            left, size = np.linalg.norm(J @ a - k), solved.iteration.first.size.item()
+            left, size = np.linalg.norm(J @ a - k), np.sqrt(solved.iteration.first.squares.sum())
             np.testing.assert_allclose(violation.item() * size, left, rtol=1e-8, atol=1e-13 * size, err_msg=method.name)
             checked += left > 1e-6 * size
     assert checked >= 4

@@ -103,7 +103,7 @@ def without_targets(motion: Motion, rows: Sequence[ConstraintRows]) -> list[Cons
 
 
 def left_over(motion: Motion, rows: Sequence[ConstraintRows], a: Sequence[Array]) -> tuple[list[Array], Array]:
-    """Errors of some rows over links for link accelerations, k - sum K a, and the squares of their terms added up."""
+    """Errors k - sum K a of some rows over links, and the squares of their terms added up."""
     errors, squares = list[Array](), [motion.xp.zeros(0)]
     for r in rows:
         terms = [r.k, *(-(K @ a[i]) for i, K in r.links.items())]

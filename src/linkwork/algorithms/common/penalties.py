@@ -18,9 +18,9 @@ def penalties(motion: Motion, mu: Array, which: Sequence[int] | None = None) -> 
 
 
 def inertias(motion: Motion, which: Sequence[int] | None = None) -> Array | None:
-    """The inertias of the rows of some constraints (all), relative to the least, as a column; None if all are alike.
+    """The inertias of rows of some constraints (all), relative to the least, as a column.
 
-    And in float32, where rounding of the heavier rows alone is more than the tolerance.
+    None if all are alike, and in float32, where rounding of the heavier rows alone is more than the tolerance.
     """
     found = None if motion.xp.single else row_inertias(motion.model, which)
     return None if found is None else motion.xp.constant(found[:, None])
