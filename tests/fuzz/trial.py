@@ -284,8 +284,8 @@ class Trial:
         C eps times the condition number of G^T M G, scaled to a unit diagonal: where the others hardly follow from
         these, its entries are large and all alike. Forces are lam = P^T f_D, with P = K_D^+ of the dependent joints D:
         rounding of the terms that f_D is the sum of is C eps |P^T| |f_D|, and as accelerations M^-1 J^T of that. Among
-        these terms are M a_D, where a_D = P (k - K_Y a_Y) counts with its own terms. Never more than what
-        is promised.
+        these terms are M a_D, where a_D = P (k - K_Y a_Y) counts with its own terms. P is found by orthogonal steps,
+        which mix the joints: each has the rounding of the largest force. Never more than what is promised.
         """
         inner, eq = self._clustered[0], self.eq
         y = np.asarray(lw.clusters(self.model).velocities, dtype=int)
@@ -298,7 +298,9 @@ class Trial:
         summed = a.copy()
         summed[rest] += np.abs(P) @ (eq.J_terms[inner] @ a + eq.k_terms[inner])
         needed = eq.M_terms @ summed + eq.c_terms + np.abs(eq.tau) + eq.J_terms.T @ lam
-        lost = eq.size(np.abs(self.verdict.inverse) @ np.abs(eq.J[inner].T) @ np.abs(P.T) @ needed[rest])
+        unit = np.where(eq.linear, 1.0, eq.extent)
+        most = unit * (needed / unit)[rest].max(initial=0.0)
+        lost = eq.size(np.abs(self.verdict.inverse) @ np.abs(eq.J[inner].T) @ np.abs(P.T) @ most[rest])
         My = G.T @ eq.M @ G
         d = np.sqrt(np.diagonal(My))
         if not len(y) or not (np.isfinite(d).all() and (d > 0).all()):
