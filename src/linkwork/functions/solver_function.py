@@ -200,9 +200,14 @@ class SolverFunction(Function[R]):
             verdict = None if self.opinion is None else self.opinion.independent(state)
             if verdict is None and self.opinion is not None and self.prox is not None and not self._embeds:
                 verdict = self.opinion.redundant(state, self.prox.redundant)
-            if verdict is None:
+            longer = self._in_more_digits(state) if self.opinion is None else None
+            if verdict is not None:
+                self._replace(result, b, verdict)
+            elif longer is not None:  # soft rows, which the judge does not know
+                for part, x in zip(result, longer, strict=False):
+                    part[b] = x.reshape(part[b].shape)
+            else:
                 raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states", state)
-            self._replace(result, b, verdict)
         for b in [b for b in ([...] if batch is None else range(batch)) if unsure.size and b not in bad and unsure[b]]:
             assert self.prox is not None
             if self.opinion is None:
