@@ -36,7 +36,8 @@ DEPENDENT, SINGLE_DEPENDENT = 1e-12, 1e-6
 of independent rows."""
 
 VANISHING = 1e-12
-"""A row this much shorter than rows of its constraint usually are is rounding: no joint moves what it measures."""
+"""A row this much shorter than rows of its constraint usually are is rounding: no joint moves what it measures. A row
+of 1/n of the usual length, scaled to length one, has n times this rounding: no smaller singular value counts."""
 
 SAME = 1e-9
 """The largest difference of two methods' accelerations, in the norm of M: for light links it is larger, by the square
@@ -108,7 +109,8 @@ class Resolved:
         loops, rows = (W / np.where(length > 0, length, 1.0))[~self.outer & is_row], W[self.outer]
         _, s, vt = np.linalg.svd(loops, full_matrices=False)
         least = SINGLE if np.asarray(x["q"]).dtype == np.float32 else INDEPENDENT
-        V = vt[s > least * s.max(initial=0.0)]
+        unknown = _unknown(length, 1 / np.sqrt(unit)[:, None], ~self.outer & is_row)
+        V = vt[s > max(least, unknown) * s.max(initial=0.0)]
         rows = rows - rows @ V.T @ V
         return (rows @ rows.T,)
 
@@ -179,22 +181,27 @@ def judge_of(model: Model, method: Method, at: Callable[[Motion], Motion] | None
     return (Reference if method.least_squares else Judge)(model, at)
 
 
-Kept = Callable[[np.ndarray, bool, bool], np.ndarray | None]
+Kept = Callable[[np.ndarray, bool, bool, float], np.ndarray | None]
 """Which singular values of rows of length one count, or None if that is not clear, in float32 if the first flag is set;
-the second tells whether as many values as rows are there, and no row vanishes."""
+the second tells whether as many values as rows are there, and no row vanishes; the number is the rows' rounding."""
 
 
-def _all_independent(s: np.ndarray, single: bool, whole: bool) -> np.ndarray | None:
+def _all_independent(s: np.ndarray, single: bool, whole: bool, unknown: float) -> np.ndarray | None:
     """All, if the rows are independent."""
-    kept = s > (SINGLE if single else INDEPENDENT) * s.max(initial=0.0)
+    kept = s > max(SINGLE if single else INDEPENDENT, unknown) * s.max(initial=0.0)
     return kept if whole and kept.all() else None
 
 
-def _clear_rank(s: np.ndarray, single: bool, whole: bool) -> np.ndarray | None:
+def _clear_rank(s: np.ndarray, single: bool, whole: bool, unknown: float) -> np.ndarray | None:
     """Those that are not rounding, if no value may or may not be."""
     apart, rounding = (SINGLE, SINGLE_DEPENDENT) if single else (INDEPENDENT, DEPENDENT)
-    kept, lost = s > apart * s.max(initial=0.0), s <= rounding * s.max(initial=0.0)
+    kept, lost = s > max(apart, unknown) * s.max(initial=0.0), s <= rounding * s.max(initial=0.0)
     return kept if (kept | lost).all() else None
+
+
+def _unknown(length: np.ndarray, usual: np.ndarray, which: np.ndarray) -> float:
+    """The rounding of some rows after they are scaled to length one."""
+    return float((VANISHING * usual[which] / length[which]).max(initial=0.0))
 
 
 def _dense(given: Problem, inertias: list[float]) -> Verdict | None:
@@ -211,7 +218,7 @@ def _dense(given: Problem, inertias: list[float]) -> Verdict | None:
         own = np.linalg.norm(W, axis=1, keepdims=True)
         moved = own > VANISHING * usual
         u, s, vt = np.linalg.svd(np.where(moved, W, 0.0) / (length := np.where(moved, own, usual)), full_matrices=False)
-        which = kept(s, single, bool(moved.all()) and len(s) == len(k))
+        which = kept(s, single, bool(moved.all()) and len(s) == len(k), _unknown(own, usual, moved[:, 0]))
     else:
         u, s, vt = np.linalg.svd(W / length, full_matrices=False)
         which = s > kept
