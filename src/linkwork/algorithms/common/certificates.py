@@ -25,6 +25,10 @@ MOVED = 3e-8
 """Accelerations that missing forces would cause, relative to all, that count as none. Each joint counts with its own
 inertia; by M^-1 they are up to ten times as large, as forces up to thirty times, and 1e-6 is promised."""
 
+DOUBTED = 5e-9
+"""The same in float64 for methods that iterate, which then only say that they have not converged: by M^-1 it was 130
+times as much once."""
+
 MET = 1e-6
 """Errors of embedded rows, relative to their terms, that count as none."""
 
@@ -66,6 +70,7 @@ def balanced(
     lam: Array,
     vdot: Array,
     dense: bool = False,
+    most: float = MOVED,
 ) -> Array:
     """1, or 0 if the equation of motion does not hold; `needed` gives M vdot + c.
 
@@ -77,7 +82,7 @@ def balanced(
         return motion.xp.eye(1)
     inside = {n for c in tree.clusters for n in c.constraints if evaluated(motion, n).relative}
     known = range(len(motion.model.constraints)) if dense else inside
-    return accelerates(motion, tau, needed(), vdot, lam, MOVED, known)
+    return accelerates(motion, tau, needed(), vdot, lam, most, known)
 
 
 def trusted(motion: Motion, flag: Array) -> Array:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from linkwork.algorithms.common.activation import active_only, change_of, left_over, starting
-from linkwork.algorithms.common.certificates import balanced, kept, unmet
+from linkwork.algorithms.common.certificates import DOUBTED, MOVED, balanced, kept, unmet
 from linkwork.algorithms.common.cluster_node import ClusterNode
 from linkwork.algorithms.common.columns import by_constraint, in_order, split, stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
@@ -137,6 +137,8 @@ def certificate(
 
     def beside(lam: Array, found: Array) -> tuple[Array, Array, Array]:
         vdot, forces = finish(lam, found)
-        return *unmet(motion, tree, vdot), balanced(motion, tree, tau, lambda: rnea(motion, vdot, fext), forces, vdot)
+        most = MOVED if motion.xp.single else DOUBTED
+        flag = balanced(motion, tree, tau, lambda: rnea(motion, vdot, fext), forces, vdot, most=most)
+        return *unmet(motion, tree, vdot), flag
 
     return beside
