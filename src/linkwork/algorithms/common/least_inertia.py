@@ -61,6 +61,11 @@ def _least(motion: Motion, k: int, share: float = LOST) -> float | None:
     return float((share if motion.xp.finer == 1 else NONE * motion.xp.finer) * least[k])
 
 
+def may_be_lost(motion: Motion) -> bool:
+    """Whether a joint keeps so little inertia in some posture that `held` looks at it."""
+    return any(_least(motion, k) is not None for k in range(motion.model.nv))
+
+
 def holding(motion: Motion, share: float = LOST) -> Callable[[int, Array], Array]:
     """The same for a factorisation, by degrees of freedom."""
     return lambda k, d: held(motion, k, d, share)

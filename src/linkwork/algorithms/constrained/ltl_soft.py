@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from linkwork.algorithms.common.activation import per_constraint
 from linkwork.algorithms.common.columns import split
+from linkwork.algorithms.common.least_inertia import DENSE, holding, may_be_lost
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
 from linkwork.algorithms.tree.crba import crba
@@ -38,10 +39,13 @@ def ltl_soft(
 
 
 def penalised(motion: Motion, JT: list[Columns], firm: list[Array]) -> LTL:
-    """M + J^T diag(firm) J, factorised."""
+    """M + J^T diag(firm) J, factorised; NaN where a joint has lost its inertia in M, which the sum does not show."""
     t, xp = motion.model.topology, motion.xp
     M = crba(motion)
     H = [[M[i, j] for j in range(i + 1)] for i in range(motion.model.nv)]
+    if may_be_lost(motion):
+        alone = LTL(M, t.dof_parent, xp, held=holding(motion, DENSE))
+        H[0][0] = H[0][0] + sum((xp.where(d > 0, 0.0, float("nan")) for d in alone.pivots), xp.zeros(1)[0, 0])
     for columns, f in zip(JT, firm, strict=True):
         for i, c in columns.items():
             pushed = (f * c.T).T
