@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from linkwork.model.parameter_vector import parameter_vector
     from linkwork.simulation.ground.contact_points import contacts
     from linkwork.simulation.ground.floors import ground
+    from linkwork.simulation.ground.self_contacts import self_contacts
     from linkwork.simulation.optimal_control.discrete_step import discrete_step
     from linkwork.simulation.optimal_control.riccati import riccati
     from linkwork.simulation.records.trajectory import Event, Trajectory
@@ -188,6 +189,7 @@ __all__ = [
     "regressor_pattern",
     "riccati",
     "rollout",
+    "self_contacts",
     "simulate",
     "step",
     "surface",
@@ -271,6 +273,7 @@ MODULES = {
     "model.parameter_vector": ("parameter_vector",),
     "simulation.ground.contact_points": ("contacts",),
     "simulation.ground.floors": ("ground",),
+    "simulation.ground.self_contacts": ("self_contacts",),
     "simulation.optimal_control.discrete_step": ("discrete_step",),
     "simulation.optimal_control.riccati": ("riccati",),
     "simulation.rollouts.rollout": ("Rollout", "RolloutResult", "rollout"),

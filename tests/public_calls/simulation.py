@@ -72,6 +72,8 @@ def motions(folder: Any) -> Iterator[Call]:
     yield Call("touching", lw.touching, pair)
     yield Call("ground", lw.ground, {"model": robot()})
     yield Call("contacts", lw.contacts, {"model": robot(), "links": None, "friction": 0.5})
+    given = {"model": robot(), "links": None, "others": None, "friction": 0.5, "near": 0.1}
+    yield Call("self_contacts", lw.self_contacts, given)
     given = {"model": robot(), "contacts": [ball], "ground": lw.Ground(), "pd": False, "method": None}
     given |= {"actuators": False, "parameters": ("damping",), "R": None}
     yield Call("step", lw.step, given | OPTIONS)
