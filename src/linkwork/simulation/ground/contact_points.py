@@ -157,16 +157,23 @@ def _of(collider: Collider, link: str, name: str, mu: float) -> Iterator[Contact
 
 def _corners(shape: Mesh | MeshFile, X: Placement) -> np.ndarray:
     """Points (n, 3) in the link's frame."""
-    if isinstance(shape, Mesh):
-        points = extreme(shape.vertices)
-    else:
-        try:
-            pieces = [mesh.vertices for mesh, _ in read_mesh(locate(shape))]
-        except LoadError as problem:
-            warnings.warn(LoadWarning(f"a collision shape is left out: {problem}"), stacklevel=users_level())
-            return np.zeros((0, 3))
-        points = extreme(np.vstack(pieces) * np.asarray(shape.scale))
+    mesh = read_shape(shape)
+    points = np.zeros((0, 3)) if mesh is None else extreme(mesh.vertices)
     return np.asarray(points @ X.R.T + X.p)
+
+
+def read_shape(shape: Mesh | MeshFile) -> Mesh | None:
+    """Vertices and faces, in metres; None, with a warning, if the file cannot be read."""
+    if isinstance(shape, Mesh):
+        return shape
+    try:
+        pieces = [mesh for mesh, _ in read_mesh(locate(shape))]
+    except LoadError as problem:
+        warnings.warn(LoadWarning(f"a collision shape is left out: {problem}"), stacklevel=users_level())
+        return None
+    first = np.cumsum([0, *(len(piece.vertices) for piece in pieces)])
+    faces = [piece.faces + start for piece, start in zip(pieces, first, strict=False)]
+    return Mesh(np.vstack([piece.vertices for piece in pieces]) * np.asarray(shape.scale), np.vstack(faces))
 
 
 def extreme(vertices: np.ndarray) -> np.ndarray:

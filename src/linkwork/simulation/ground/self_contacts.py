@@ -51,7 +51,7 @@ def self_contacts(
     friction: float | None = None,
     near: float | None = None,
 ) -> list[Pair]:
-    """The candidates of contact between a model's own collision shapes: self-collision, and fixed obstacles.
+    """The candidates of contact between a model's own shapes: self-collision, and fixed obstacles.
 
     Of `lw.contacts(model) + lw.self_contacts(model)` the first are those with the ground, and the <pair> elements of
     MJCF; these are all others. `links` and `others` are names of links or of frames that were links (all by default,
@@ -97,7 +97,7 @@ def self_contacts(
 
 
 class Solid(NamedTuple):
-    """A shape of a link: its number among those of the link, and itself as a body, if it is one that can touch."""
+    """A shape of a link: its number among these, and itself as a body, if it is one that can touch."""
 
     link: int
     number: int
