@@ -243,6 +243,8 @@ def test_other_loops_say_what_to_use() -> None:
         step(model.neutral(), np.zeros(6), np.zeros(6), 1e-3, np.full(28, np.nan))
     with pytest.raises(InputError, match="none of these contacts is of a mesh"):
         lw.find_contacts(model, [lw.Contact("cube0")])
+    with pytest.raises(InputError, match="flat"):
+        lw.find_contacts(model, lw.mesh_pairs(lw.Block("cube0", (1, 1, 0)), lw.MeshBody("world", CUBE)))
     with pytest.raises(InputError, match="no joint moves these bodies"):
         lw.step(model, lw.mesh_pairs(lw.MeshBody("cube0", CUBE), lw.Ball("cube0")))
 
@@ -262,6 +264,7 @@ def test_without_coal(missing) -> None:
         (CUBE[:3], None, "at least four"),
         (CUBE[:, :2], None, "at least four"),
         (CUBE * [1, 1, 0], None, "flat"),
+        (CUBE * [1, 1, 1e-8], None, "flat"),
         (CUBE + np.nan, None, "finite"),
         (CUBE, FACES[:-1], "no closed surface: 3 of its edges"),
         (CUBE, np.vstack([FACES, FACES[:1]]), "no closed surface"),
@@ -289,6 +292,21 @@ def test_surfaces_are_mended_where_that_is_certain() -> None:
         corners = body.vertices[body.faces]
         assert np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6 == pytest.approx(1e-3)
     assert lw.MeshBody("cube0", twice, faces) == lw.MeshBody("cube0", twice, faces)
+
+
+def test_faces_of_fine_and_distant_hulls() -> None:
+    """A cube with points on its faces and edges, a kilometre from its frame, has six faces of four corners."""
+    s = np.linspace(-0.5, 0.5, 5)
+    grid = np.array([x for x in product(s, s, s) if max(map(abs, x)) == 0.5]) * SIDE
+    there = np.array([1000.0, 0.0, 0.0])
+    model, there_body = bodies(1.0), lw.MeshBody("cube0", grid + there)
+    find = lw.find_contacts(model, lw.mesh_pairs(there_body, lw.Block("world", (4000, 1, 0.1))), backend="numpy")
+    (solid,) = (x for body, x in find.solids.items() if body is there_body)
+    assert sorted(len(corners) for corners in solid.faces.corners) == sorted([len(solid.faces.corners[0])] * 6)
+    q = np.r_[0, 0, 0.2, 0, 0, 0, 1]
+    places = find(q).reshape(-1, 7)
+    np.testing.assert_allclose(places[:, 6], 0.1, atol=1e-9)
+    assert np.ptp(places[:, 0]) == pytest.approx(SIDE, abs=1e-9)
 
 
 def test_meshes_of_a_model() -> None:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 PLACE = 7
 """Numbers of a place of contact: y and n, in world axes, and the gap."""
 
-FLAT = 1e-9
-"""The least extent of a mesh, relative to its largest one."""
+FLAT = 1e-6
+"""The least extent of a solid, relative to its largest one: on points in a plane coal's hull, by qhull, crashes."""
 
 CONVEX = 1e-6
 """How far vertices may be in front of a face of a mesh that counts as convex, relative to its size."""
@@ -65,7 +65,7 @@ class MeshBody(Value):
             raise InputError(f"{owner}: its vertices are of shape {x.shape}; a solid has at least four, (n, 3)")
         extent = np.linalg.svd(x - x.mean(axis=0), compute_uv=False)
         if not extent[2] > FLAT * extent[0]:
-            raise InputError(f"{owner} is flat: its vertices are in one plane; a solid has a volume")
+            raise InputError(f"{owner} is flat: its vertices are in one plane, or nearly so; a solid has a volume")
         if self.faces is not None:
             x, faces = closed_surface(x, np.asarray(self.faces), owner)
             object.__setattr__(self, "faces", read_only(faces))

@@ -27,6 +27,13 @@ ROUNDING = 1e-6
 OVER = 1e-9
 """How far beside a face a point may be and still be over it, relative to the size of the solid."""
 
+COPLANAR = 1e-8
+"""How far the cosine of two triangles of one face is from 1: 1e-4 rad, which is hundred times less than in a sphere of
+10 000 triangles."""
+
+SLIVER = 1e-9
+"""Twice the area of triangles whose normals are rounding, relative to the square of the size."""
+
 PARALLEL = 0.996
 """The least cosine between faces whose edges are looked at: five degrees."""
 
@@ -88,17 +95,38 @@ def scale(*solids: Solid) -> float:
 
 
 def faces_of(vertices: np.ndarray, triangles: np.ndarray) -> Faces:
-    """Plane faces of a convex polyhedron from its triangles: those in one plane are one face."""
-    n = normals_of(vertices[outward(vertices, triangles)])
-    heights = (vertices @ n.T).max(axis=0)
-    near = vertices @ n.T >= heights - ROUNDING * np.ptp(vertices, axis=0).max()
-    found: dict[tuple[int, ...], int] = {}
-    for k in range(len(n)):
-        found.setdefault(tuple(np.flatnonzero(near[:, k]).tolist()), k)
-    chosen = {tuple(sorted(c)): k for c, k in found.items()}
-    order = [_around(vertices, np.array(c), n[k]) for c, k in chosen.items()]
-    at = [*chosen.values()]
-    return Faces(n[at], heights[at], order)
+    """Plane faces of a convex polyhedron from its triangles: neighbours in one plane are one face."""
+    corners = vertices[triangles]
+    area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    triangles = triangles[area > SLIVER * np.ptp(vertices, axis=0).max() ** 2]
+    n, group = normals_of(vertices[triangles]), list(range(len(triangles)))
+    for i, j in _neighbours(triangles):
+        if n[i] @ n[j] > 1 - COPLANAR:
+            one, other = _root(group, int(i)), _root(group, int(j))
+            group[max(one, other)] = min(one, other)
+    members: dict[int, list[int]] = {}
+    for k in range(len(group)):
+        members.setdefault(_root(group, k), []).append(k)
+    order = [_around(vertices, np.unique(triangles[faces]), n[k]) for k, faces in members.items()]
+    heights = [float((vertices[corners] @ n[k]).max()) for k, corners in zip(members, order, strict=True)]
+    return Faces(n[[*members]], np.array(heights), order)
+
+
+def _neighbours(triangles: np.ndarray) -> np.ndarray:
+    """Pairs of triangles that share an edge."""
+    edges = np.sort(np.concatenate([triangles[:, [k, (k + 1) % 3]] for k in range(3)]), axis=1)
+    owner = np.tile(np.arange(len(triangles)), 3)
+    order = np.lexsort(edges.T)
+    same = (edges[order[1:]] == edges[order[:-1]]).all(axis=1)
+    return np.stack([owner[order[1:]][same], owner[order[:-1]][same]], axis=1)
+
+
+def _root(group: list[int], k: int) -> int:
+    """The first member of the group that k is in."""
+    while group[k] != k:
+        group[k] = group[group[k]]
+        k = group[k]
+    return k
 
 
 def outward(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:

@@ -11,8 +11,8 @@ import numpy as np
 from linkwork.checks import checked, choice
 from linkwork.constraints.collisions import CONTACTS, Ball, Block, Pair, Rod
 from linkwork.constraints.contact import Contact, Ground
-from linkwork.constraints.meshes import PLACE, Meshed, MeshPair, mesh_slots, placed
-from linkwork.errors import InputError, MissingExtra
+from linkwork.constraints.meshes import FLAT, PLACE, Meshed, MeshPair, mesh_slots, placed
+from linkwork.errors import InputError, MissingExtra, UnsupportedError
 from linkwork.functions.kinematics import forward_kinematics
 from linkwork.model import Model
 from linkwork.model.body import Placement
@@ -86,7 +86,8 @@ class ContactFinder:
         poses = self.kinematics(q)
         if poses.positions.ndim == 2:
             return self._places(poses.rotations, poses.positions)
-        return np.array([self._places(R, p) for R, p in zip(poses.rotations, poses.positions, strict=True)])
+        found = [self._places(R, p) for R, p in zip(poses.rotations, poses.positions, strict=True)]
+        return np.array(found).reshape(len(found), PLACE * self.rows)
 
     def placed(self, q: np.ndarray) -> list[Contact | Pair]:
         """All contacts, those of meshes where they are in one configuration."""
@@ -134,7 +135,13 @@ class ContactFinder:
         request, result = coal.CollisionRequest(coal.CollisionRequestFlag.CONTACT, MOST), coal.CollisionResult()
         request.security_margin = reach
         coal.collide(a.surface, _at(coal, a), b.surface, _at(coal, b), request, result)
-        return np.array([(c.b1, c.b2) for c in result.getContacts()], dtype=int).reshape(-1, 2)
+        found = result.getContacts()
+        if len(found) >= MOST:
+            raise UnsupportedError(
+                f"more than {MOST} pairs of triangles are within reach of each other, {reach:g} m: take a smaller "
+                "reach, coarser meshes, or convex hulls"
+            )
+        return np.array([(c.b1, c.b2) for c in found], dtype=int).reshape(-1, 2)
 
 
 def imported() -> Any:
@@ -165,17 +172,27 @@ def solid_of(model: Model, body: Meshed, coal: Any) -> Solid:
         turn = Ground(along).axes if along.any() else np.eye(3)
         return Solid(ends, body.radius, None, None, rod, rod, (turn, middle))
     X = X @ (body.placement or Placement())
+    if isinstance(body, Block) and not min(body.size) > FLAT * max(body.size):  # type: ignore[call-overload]
+        raise InputError(f"the block on '{body.frame}' is flat; contacts of meshes need solids with a volume")
     points = CORNERS * np.asarray(body.size, dtype=float) / 2 if isinstance(body, Block) else body.vertices
-    x = np.asarray(points) @ X.R.T + X.p
     if isinstance(body, Block) or body.convex:
-        hull = coal.Convex.convexHull(_vectors(x, coal), True, "Qt")
-        x = np.array(hull.points()).reshape(-1, 3)
-        polygons = hull.polygons
-        triangles = np.array([[polygons(k)[j] for j in range(3)] for k in range(hull.num_polygons)])
-        faces, triangles = faces_of(x, triangles), outward(x, triangles)
-        return Solid(x, 0.0, faces, triangles, hull, _surface(x, triangles, coal), still)
+        points, triangles = hull_of(points, coal)
+        x = points @ X.R.T + X.p
+        faces = faces_of(x, triangles)
+        shape = coal.Convex(_vectors(x, coal), _triangles(triangles, coal))
+        return Solid(x, 0.0, faces, triangles, shape, _surface(x, triangles, coal), still)
+    x = points @ X.R.T + X.p
     surface = _surface(x, body.faces, coal)
     return Solid(x, 0.0, None, body.faces, surface, surface, still)
+
+
+def hull_of(points: np.ndarray, coal: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and triangles of the convex hull; qhull sees it around the origin, and of size one."""
+    middle, size = points.mean(axis=0), np.ptp(points, axis=0).max()
+    hull = coal.Convex.convexHull(_vectors((points - middle) / size, coal), True, "Qt")
+    x = np.array(hull.points()).reshape(-1, 3) * size + middle
+    corners = [hull.polygons(k) for k in range(hull.num_polygons)]
+    return x, outward(x, np.array([[corner[j] for j in range(3)] for corner in corners]))
 
 
 def _vectors(x: np.ndarray, coal: Any) -> Any:
@@ -185,12 +202,17 @@ def _vectors(x: np.ndarray, coal: Any) -> Any:
     return out
 
 
+def _triangles(triangles: np.ndarray, coal: Any) -> Any:
+    out = coal.StdVec_Triangle()
+    for i, j, k in triangles.tolist():
+        out.append(coal.Triangle(i, j, k))
+    return out
+
+
 def _surface(x: np.ndarray, triangles: np.ndarray, coal: Any) -> Any:
     """Triangles with a hierarchy of boxes around them."""
-    out, faces = coal.BVHModelOBBRSS(), coal.StdVec_Triangle()
-    for i, j, k in triangles.tolist():
-        faces.append(coal.Triangle(i, j, k))
+    out = coal.BVHModelOBBRSS()
     out.beginModel(len(triangles), len(x))
-    out.addSubModel(_vectors(x, coal), faces)
+    out.addSubModel(_vectors(x, coal), _triangles(triangles, coal))
     out.endModel()
     return out
