@@ -65,10 +65,11 @@ def self_contacts(
       mass and shapes, or as a closed loop. <self_collide> of SDF files is obeyed where a file has it. Friction is the
       smaller one.
 
-    Spheres, capsules and boxes are taken; one warning counts other shapes that would have touched something. Pairs
-    whose distance no joint changes are left out. There may be hundreds: with `near`, in metres, shapes are left out
-    that stay farther from each other than that in 4000 random postures within joint limits. It is a sample, with loops
-    open, and no proof; shapes that a free, planar or unlimited sliding joint can bring anywhere always stay.
+    Spheres, capsules and boxes are taken; one warning counts other shapes that would have touched something, of which
+    meshes can by `lw.mesh_pairs`. Pairs whose distance no joint changes, in the three postures that `lw.step` looks at
+    before it takes a pair, are left out. There may be hundreds: with `near`, in metres, shapes are left out that stay
+    farther from each other than that in 4000 random postures within joint limits. It is a sample, with loops open, and
+    no proof; shapes that a free, planar or unlimited sliding joint can bring anywhere always stay.
 
     Examples:
         >>> from linkwork.model.visual import Collider, Ellipsoid
@@ -92,6 +93,7 @@ def self_contacts(
     if left_out:
         counted = listing(f"{kind} x {n}" for kind, n in sorted(Counter(left_out.values()).items()))
         said = f"self_contacts: left out are {counted}, which could touch others: spheres, capsules and boxes are taken"
+        said += "; meshes touch by lw.mesh_pairs and lw.mesh_bodies" if "mesh" in left_out.values() else ""
         warnings.warn(LoadWarning(said), stacklevel=users_level())
     return out
 
