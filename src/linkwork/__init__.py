@@ -30,12 +30,15 @@ if TYPE_CHECKING:
         HeightField,
         Hinge,
         LinkRows,
+        MeshBody,
+        MeshPair,
         Pair,
         RimContact,
         Rod,
         Stabilisation,
         Terrain,
         Weld,
+        mesh_pairs,
         point,
         surface,
         touching,
@@ -81,6 +84,9 @@ if TYPE_CHECKING:
     from linkwork.model.parameter_vector import parameter_vector
     from linkwork.simulation.ground.contact_points import contacts
     from linkwork.simulation.ground.floors import ground
+    from linkwork.simulation.ground.mesh_bodies import mesh_bodies
+    from linkwork.simulation.ground.mesh_places import find_contacts
+    from linkwork.simulation.ground.self_contacts import self_contacts
     from linkwork.simulation.optimal_control.discrete_step import discrete_step
     from linkwork.simulation.optimal_control.riccati import riccati
     from linkwork.simulation.records.trajectory import Event, Trajectory
@@ -117,6 +123,8 @@ __all__ = [
     "KKTCholesky",
     "LinkRows",
     "LinkworkError",
+    "MeshBody",
+    "MeshPair",
     "Model",
     "Motor",
     "Pair",
@@ -159,6 +167,7 @@ __all__ = [
     "expand",
     "export_acados",
     "factored_solve",
+    "find_contacts",
     "forward_dynamics",
     "forward_kinematics",
     "frame_acceleration",
@@ -178,6 +187,8 @@ __all__ = [
     "log_cholesky",
     "mass_matrix",
     "mass_pattern",
+    "mesh_bodies",
+    "mesh_pairs",
     "operational_space_inertia",
     "parameter_vector",
     "plan",
@@ -188,6 +199,7 @@ __all__ = [
     "regressor_pattern",
     "riccati",
     "rollout",
+    "self_contacts",
     "simulate",
     "step",
     "surface",
@@ -220,12 +232,15 @@ MODULES = {
         "HeightField",
         "Hinge",
         "LinkRows",
+        "MeshBody",
+        "MeshPair",
         "Pair",
         "RimContact",
         "Rod",
         "Stabilisation",
         "Terrain",
         "Weld",
+        "mesh_pairs",
         "point",
         "surface",
         "touching",
@@ -271,6 +286,9 @@ MODULES = {
     "model.parameter_vector": ("parameter_vector",),
     "simulation.ground.contact_points": ("contacts",),
     "simulation.ground.floors": ("ground",),
+    "simulation.ground.mesh_bodies": ("mesh_bodies",),
+    "simulation.ground.mesh_places": ("find_contacts",),
+    "simulation.ground.self_contacts": ("self_contacts",),
     "simulation.optimal_control.discrete_step": ("discrete_step",),
     "simulation.optimal_control.riccati": ("riccati",),
     "simulation.rollouts.rollout": ("Rollout", "RolloutResult", "rollout"),

@@ -70,8 +70,20 @@ def motions(folder: Any) -> Iterator[Call]:
     pair |= {"torsion": 0.01, "rolling": 0.001}
     yield Call("Pair", lw.Pair, pair | {"corner": 0, "name": "p", "margin": 0.01})
     yield Call("touching", lw.touching, pair)
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
+    faces = np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]])
+    given = {"frame": "tip", "vertices": corners, "faces": faces, "placement": None}
+    yield Call("MeshBody", lw.MeshBody, given)
+    pair |= {"a": lw.MeshBody("tip", corners), "reach": 0.1}
+    yield Call("MeshPair", lw.MeshPair, pair | {"corner": 0, "name": "p", "margin": 0.01})
+    yield Call("mesh_pairs", lw.mesh_pairs, pair | {"slots": 3})
+    slots = lw.mesh_pairs(lw.MeshBody("link1", corners), lw.Ground())
+    yield Call("find_contacts", lw.find_contacts, {"model": robot(), "contacts": slots, "backend": "numpy"})
+    yield Call("mesh_bodies", lw.mesh_bodies, {"model": robot(), "links": None, "hull": True})
     yield Call("ground", lw.ground, {"model": robot()})
     yield Call("contacts", lw.contacts, {"model": robot(), "links": None, "friction": 0.5})
+    given = {"model": robot(), "links": None, "others": None, "friction": 0.5, "near": 0.1}
+    yield Call("self_contacts", lw.self_contacts, given)
     given = {"model": robot(), "contacts": [ball], "ground": lw.Ground(), "pd": False, "method": None}
     given |= {"actuators": False, "parameters": ("damping",), "R": None}
     yield Call("step", lw.step, given | OPTIONS)

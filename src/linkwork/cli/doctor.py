@@ -33,6 +33,7 @@ EXTRAS = {
     "jax": ("jax", "jax", "functions for JAX"),
     "torch": ("torch", "torch", "functions for PyTorch"),
     "gym": ("gymnasium", "gymnasium", "Gymnasium environments"),
+    "meshes": ("coal", "coal", "contact of meshes"),
     "crocoddyl": ("crocoddyl", "crocoddyl", "action models for Crocoddyl"),
     "qp": ("proxsuite", "proxsuite", "the tutorial on whole-body control"),
 }

@@ -11,6 +11,7 @@ from linkwork.constraints.custom import Custom
 from linkwork.constraints.distance import Distance
 from linkwork.constraints.ground_shapes import BoxContact, EllipsoidContact, RimContact
 from linkwork.constraints.link_rows import CentreOfMass, LinkRows
+from linkwork.constraints.meshes import MeshBody, MeshPair, mesh_pairs
 from linkwork.constraints.rows import constraint_rows, jacobian, position_error, velocity_error
 from linkwork.constraints.stabilisation import Stabilisation
 from linkwork.constraints.terrain import HeightField, Terrain
@@ -33,6 +34,8 @@ __all__ = [
     "HeightField",
     "Hinge",
     "LinkRows",
+    "MeshBody",
+    "MeshPair",
     "Pair",
     "RimContact",
     "Rod",
@@ -42,6 +45,7 @@ __all__ = [
     "Weld",
     "constraint_rows",
     "jacobian",
+    "mesh_pairs",
     "point",
     "position_error",
     "surface",

@@ -28,7 +28,7 @@ import numpy as np
 from linkwork.errors import LoadError, MissingExtra, listing
 from linkwork.io.mjcf_actuators import read_actuators
 from linkwork.io.mjcf_limits import check
-from linkwork.io.shapes import mjcf_colliders, mjcf_visuals
+from linkwork.io.shapes import mjcf_colliders, mjcf_filter, mjcf_visuals
 from linkwork.io.xml import Element
 from linkwork.joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
@@ -86,9 +86,10 @@ class _Reader:
     def read(self, base: str | None) -> Builder:
         for i in range(1, self.m.nbody):
             self._body(i, base)
+        touching = mjcf_filter(self.m, self.bodies, base)
         for i in range(self.m.nbody):
             self.builder.look(self.bodies[i], Look(partial(mjcf_visuals, self.m, i)))
-            self.builder.outline(self.bodies[i], Look(partial(mjcf_colliders, self.m, i, self.kept)))
+            self.builder.outline(self.bodies[i], Look(partial(mjcf_colliders, self.m, i, self.kept, touching)))
         for s in range(self.m.nsite):
             name = self.m.site(s).name
             if name:

@@ -126,7 +126,8 @@ class _Reader:
         self._hang(tree, base)
         for name, element in self.scope.links.items():
             self.builder.look(name, Look(partial(sdf_visuals, element, read_pose)))
-            self.builder.outline(name, Look(partial(sdf_colliders, element, read_pose)))
+            meets = 1 if self.scope.meets_its_own(name) else 0
+            self.builder.outline(name, Look(partial(sdf_colliders, element, read_pose, meets)))
         for name in self.scope.frames:
             carrier = self.scope.link_of(name, self.scope.frames[name])
             self.builder.frame(name, carrier, self.scope.pose_in(carrier, self.scope.pose(name)))

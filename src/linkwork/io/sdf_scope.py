@@ -12,6 +12,7 @@ import numpy as np
 
 from linkwork.errors import listing, not_found
 from linkwork.io.xml import Element
+from linkwork.lazy import cached_property
 from linkwork.model.body import Placement
 from linkwork.model.model import WORLD
 
@@ -58,6 +59,23 @@ class Scope:
         while name in self.elements:
             name += "_"
         return name
+
+    def meets_its_own(self, name: str) -> bool:
+        """Whether a link touches others of its model.
+
+        That is what <self_collide> says of it, or of the model that holds it; where the file has none, all links do.
+        """
+        path, owners = self.prefix[name], [self.links[name]]
+        while path:
+            owners.append(self.models[path])
+            path = self.prefix[path.removesuffix("::")]
+        said = [e for o in (*owners, self.models[""]) if (e := o.child("self_collide")) is not None]
+        return is_true(said[0].text) if said else not self._collides_somewhere
+
+    @cached_property
+    def _collides_somewhere(self) -> bool:
+        """Whether a link or model has <self_collide>: those without then have its default, false."""
+        return any(o.child("self_collide") is not None for o in (*self.links.values(), *self.models.values()))
 
     def pose(self, name: str) -> Placement:
         """The pose of a link, joint, frame or nested model, in the frame of the file's model."""

@@ -5,7 +5,7 @@ They are read when they are needed (`Look`). One that cannot be read is left out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,11 +14,13 @@ from linkwork.errors import LinkworkError, listing
 from linkwork.io.xml import Element
 from linkwork.model.body import Placement
 from linkwork.model.visual import (
+    BodyFilter,
     Box,
     Collider,
     Colour,
     Cylinder,
     Ellipsoid,
+    Figures,
     Floor,
     HalfSpace,
     Heights,
@@ -91,20 +93,43 @@ def urdf_colliders(link: Element, origin: Place) -> Iterator[Collider]:
     return _understood(link.all("collision"), made)
 
 
-def sdf_colliders(link: Element, pose: Place) -> Iterator[Collider]:
-    """The <collision> elements of an SDF link, with the friction of ODE's first direction."""
+def sdf_colliders(link: Element, pose: Place, meets: int = 1) -> Iterator[Collider]:
+    """The <collision> elements of an SDF link, with the friction of ODE's first direction.
+
+    With `meets` 0 they touch the ground, and links that meet others, but not each other.
+    """
 
     def made(element: Element) -> Collider:
         friction = element
         for tag in ("surface", "friction", "ode", "mu"):
             friction = friction if friction is None else friction.child(tag)  # type: ignore[assignment]
         mu = None if friction is None else abs(float(friction.content(1)[0]))
-        return Collider(_sdf_shape(element.need("geometry")), pose(element), element.get("name", "").strip(), mu)
+        name = element.get("name", "").strip()
+        return Collider(_sdf_shape(element.need("geometry")), pose(element), name, mu, meets=meets)
 
     return _understood(link.all("collision"), made)
 
 
-def mjcf_colliders(m: Any, body: int, kept: bool = True) -> Iterator[Collider]:
+def mjcf_filter(m: Any, bodies: Sequence[str], base: str | None) -> BodyFilter:
+    """Which bodies may touch each other; with a `base` that moves, its root is not part of the world."""
+    import mujoco
+
+    weld, parent = [0], [int(x) for x in m.body_parentid]
+    for i in range(1, m.nbody):
+        moves = m.body_jntnum[i] > 0 or (parent[i] == 0 and base not in (None, "fixed"))
+        weld.append(i if moves else weld[parent[i]])
+    above = {i: weld[parent[i]] for i in {*weld} - {0} if weld[parent[i]]}
+    if m.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT):
+        above = {}
+    excluded = [(int(x) >> 16, int(x) & 0xFFFF) for x in m.exclude_signature]
+    return BodyFilter(
+        {bodies[i]: bodies[w] for i, w in enumerate(weld)},
+        {bodies[i]: bodies[p] for i, p in above.items()},
+        tuple((bodies[i], bodies[k]) for i, k in excluded),
+    )
+
+
+def mjcf_colliders(m: Any, body: int, kept: bool, touching: BodyFilter) -> Iterator[Collider]:
     """The geoms of a body that may touch others; planes and height fields on the world only.
 
     What they may touch is `kept` in `geom_user` where the reader has compiled the model (mjcf.py). Those of a <pair>
@@ -115,12 +140,12 @@ def mjcf_colliders(m: Any, body: int, kept: bool = True) -> Iterator[Collider]:
         kind, meets = (int(x) for x in (m.geom_user[g] if kept else (m.geom_contype[g], m.geom_conaffinity[g])))
         shape = (_geom_shape(m, g) or (None if body else _geom_floor(m, g))) if kind or meets or g in paired else None
         if shape is not None:
-            friction = float(m.geom_friction[g][0]) if m.geom_condim[g] > 1 else 0.0
-            torsion, rolling = (
-                float(x) if m.geom_condim[g] >= dim else 0.0 for x, dim in zip(m.geom_friction[g][1:], (4, 6))
-            )
+            all_three, margin = _three(m.geom_friction[g]), max(float(m.geom_margin[g]), 0.0)
+            figures = Figures(int(m.geom_condim[g]), all_three, int(m.geom_priority[g]), margin)
+            own = figures.mixed(figures)
+            how = own.friction, kind, meets, own.torsion, own.rolling
             partners = tuple(_partner(m, k) for k in range(m.npair) if m.pair_geom1[k] == g)
-            yield Collider(shape, _geom_place(m, g), m.geom(g).name, friction, kind, meets, torsion, rolling, partners)
+            yield Collider(shape, _geom_place(m, g), m.geom(g).name, *how, partners, figures, touching)
 
 
 def _partner(m: Any, pair: int) -> Partner:

@@ -199,7 +199,7 @@ class Builder:
         """The same for shapes that are read later."""
         if link != WORLD and link not in self._drafts:
             raise ModelError(f"there is no link '{link}' to give a shape to. Links: {listing(self._drafts)}")
-        (self._surroundings if link == WORLD else self._drafts[link].outlines).extend(outlines)
+        (self._surroundings if link == WORLD else self._drafts[link].outlines).extend(o.of(link) for o in outlines)
 
     @checked(merge_fixed=FLAG)
     def build(self, merge_fixed: bool = True) -> Model:

@@ -103,7 +103,7 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
     if taken:
         raise ModelError(f"'{model.name}' has {listing(taken)}, as a part before it has; give it a prefix of its own")
     b.look(carrier, *(look.moved(places[0][1]) for look in model.links[0].looks))
-    b.outline(carrier, *(outline.moved(places[0][1]) for outline in model.links[0].outlines))
+    b.outline(carrier, *(outline.moved(places[0][1]).renamed(name) for outline in model.links[0].outlines))
     for link in model.links[1:]:
         new, (parent, on_parent) = name(link.name), places[link.parent]
         placement = on_parent @ link.placement
@@ -112,7 +112,7 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
             b.frame(new, parent, placement)
             b.load(parent, link.inertia.moved(placement), link.weightless.moved(placement))
             b.look(parent, *(look.moved(placement) for look in link.looks))
-            b.outline(parent, *(outline.moved(placement) for outline in link.outlines))
+            b.outline(parent, *(outline.moved(placement).renamed(name) for outline in link.outlines))
         else:
             places.append((new, Placement()))
             b.link(
@@ -132,7 +132,7 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
                 friction=link.passive.friction,
             )
             b.look(new, *link.looks)
-            b.outline(new, *link.outlines)
+            b.outline(new, *(outline.renamed(name) for outline in link.outlines))
         at[new] = places[-1]
     for old, frame in model.frames.items():
         owner, on_owner = places[frame.link]

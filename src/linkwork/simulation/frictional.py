@@ -9,7 +9,9 @@ import numpy as np
 
 from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface
+from linkwork.constraints.meshes import mesh_slots
 from linkwork.model import Model
+from linkwork.simulation.ground.mesh_places import find_contacts
 from linkwork.simulation.records.progress import bar
 from linkwork.simulation.records.trajectory import Event, Trajectory, column_names, column_units
 from linkwork.simulation.steps.contact_step_function import step
@@ -46,10 +48,12 @@ def simulate_contacts(
     advance = step(model, contacts, actuators=scene.actuators, **options)  # type: ignore[arg-type]
     rows, events, pushed = [], [], np.zeros(len(contacts), dtype=bool)
     impulses, h = np.zeros(advance.inputs["impulses"]), np.array([dt])
+    find = find_contacts(model, contacts, scene.backend) if mesh_slots(contacts) else None
     with bar(progress, f"simulating {model.name}", steps) as tick:
         for k in range(steps + 1):
             driven, tau = drive(k * dt, q.copy(), v.copy())
-            after = advance(q, v, dt=h, impulses=impulses, **driving(model, driven))
+            found = {} if find is None else {"places": find(q)}
+            after = advance(q, v, dt=h, impulses=impulses, **driving(model, driven), **found)
             pushes = np.asarray(after.impulses[2 : 3 * len(contacts) : 3]) > 0
             for i in np.flatnonzero(pushes != pushed):
                 events.append(Event(k * dt, "touchdown" if pushes[i] else "lift-off", contacts[int(i)].name))

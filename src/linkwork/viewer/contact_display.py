@@ -10,8 +10,10 @@ import numpy as np
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface, Touch
+from linkwork.constraints.meshes import mesh_slots
 from linkwork.errors import InputError
 from linkwork.model import Model, Motion
+from linkwork.simulation.ground.mesh_places import find_contacts
 from linkwork.simulation.records.trajectory import Trajectory
 from linkwork.viewer.states import States
 
@@ -43,9 +45,11 @@ def with_touches(
     F, C, own = len(states.t), len(contacts), len(states.named)
     places, normals, acts = np.zeros((F, C, 3)), np.zeros((F, C, 3)), np.zeros((F, C), dtype=np.uint8)
     forces = np.asarray(trajectory.lam)[states.indices].reshape(F, C, 3)
+    find = find_contacts(model, contacts, "numpy") if mesh_slots(contacts) else None
     for k, index in enumerate(states.indices):
         motion = Motion(model, np.asarray(trajectory.q)[index][:, None], np.zeros((model.nv, 1)), NUMPY)
-        for n, c in enumerate(contacts):
+        here = contacts if find is None else find.placed(np.asarray(trajectory.q)[index])
+        for n, c in enumerate(here):
             touch = c.evaluate(motion, ground)
             places[k, n], normals[k, n] = place_of(touch, motion), touch.axes[:, 2]
             push = float(normals[k, n] @ forces[k, n])

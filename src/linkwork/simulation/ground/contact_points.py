@@ -47,7 +47,8 @@ def contacts(
     `links` are the names of links or of frames that were links (all by default); `friction` replaces what the shapes'
     file says. Shapes that may not touch a plane of MuJoCo's default kind are left out, unless they are in a <pair>. A
     <pair> of spheres, capsules and boxes is what `lw.touching` gives, with a friction and margin of its own; of two
-    links it is taken if one of them is in `links`.
+    links it is taken if one of them is in `links`. Other contacts of links with each other are those of
+    `lw.self_contacts`.
 
     Examples:
         >>> from linkwork.model.visual import Box, Collider
@@ -81,14 +82,14 @@ Placed = tuple[int, Body]
 def _pairs(model: Model) -> tuple[list[tuple[Placed, Placed, Partner]], dict[tuple[int, int], Partner]]:
     """Bodies of <pair> elements, and by link and number the shapes that are a <pair> with the ground."""
     shapes = [(i, k, c) for i in range(len(model.links)) for k, c in enumerate(model.links[i].colliders)]
-    named, bodies, grounded = {c.name: (i, k, c) for i, k, c in shapes}, [], {}
+    named, bodies, grounded = {(c.filter, c.name): (i, k, c) for i, k, c in shapes}, [], {}
     for i, k, c in shapes:
         for how in c.partners:
-            if how.name not in named:  # no shape that is read
+            if (c.filter, how.name) not in named:  # no shape that is read
                 continue
-            j, l, other = named[how.name]
+            j, l, other = named[c.filter, how.name]
             floors = [isinstance(x.shape, HalfSpace | Heights) for x in (c, other)]
-            a, b = _body(model, i, c), _body(model, j, other)
+            a, b = body_of(model, i, c), body_of(model, j, other)
             if any(floors):
                 grounded[(j, l) if floors[0] else (i, k)] = how
             elif a is not None and b is not None and i != j:
@@ -102,7 +103,7 @@ def _pairs(model: Model) -> tuple[list[tuple[Placed, Placed, Partner]], dict[tup
     return bodies, grounded
 
 
-def _body(model: Model, link: int, collider: Collider) -> Body | None:
+def body_of(model: Model, link: int, collider: Collider) -> Body | None:
     """A shape as one of those that may touch others; None if it is none of them."""
     X, shape, frame = collider.placement, collider.shape, model.links[link].name
     if isinstance(shape, Ellipsoid) and len({*shape.radii}) == 1:
@@ -156,16 +157,23 @@ def _of(collider: Collider, link: str, name: str, mu: float) -> Iterator[Contact
 
 def _corners(shape: Mesh | MeshFile, X: Placement) -> np.ndarray:
     """Points (n, 3) in the link's frame."""
-    if isinstance(shape, Mesh):
-        points = extreme(shape.vertices)
-    else:
-        try:
-            pieces = [mesh.vertices for mesh, _ in read_mesh(locate(shape))]
-        except LoadError as problem:
-            warnings.warn(LoadWarning(f"a collision shape is left out: {problem}"), stacklevel=users_level())
-            return np.zeros((0, 3))
-        points = extreme(np.vstack(pieces) * np.asarray(shape.scale))
+    mesh = read_shape(shape)
+    points = np.zeros((0, 3)) if mesh is None else extreme(mesh.vertices)
     return np.asarray(points @ X.R.T + X.p)
+
+
+def read_shape(shape: Mesh | MeshFile) -> Mesh | None:
+    """Vertices and faces, in metres; None, with a warning, if the file cannot be read."""
+    if isinstance(shape, Mesh):
+        return shape
+    try:
+        pieces = [mesh for mesh, _ in read_mesh(locate(shape))]
+    except LoadError as problem:
+        warnings.warn(LoadWarning(f"a collision shape is left out: {problem}"), stacklevel=users_level())
+        return None
+    first = np.cumsum([0, *(len(piece.vertices) for piece in pieces)])
+    faces = [piece.faces + start for piece, start in zip(pieces, first, strict=False)]
+    return Mesh(np.vstack([piece.vertices for piece in pieces]) * np.asarray(shape.scale), np.vstack(faces))
 
 
 def extreme(vertices: np.ndarray) -> np.ndarray:

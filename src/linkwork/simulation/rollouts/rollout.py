@@ -35,6 +35,7 @@ from linkwork.checks import (
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
+from linkwork.constraints.meshes import refuse_meshes
 from linkwork.constraints.stabilisation import STABILISATION
 from linkwork.errors import InputError, listing, not_found
 from linkwork.functions.actuation import check_actuators
@@ -402,6 +403,7 @@ def rollout(
             raise InputError("a rollout with contacts takes neither modes, prox nor iterations: it is semi-implicit")
         if method is not None and method not in METHODS:
             raise not_found("method for contacts", method, METHODS)
+        refuse_meshes(contacts)
         wanted = tuple(n for n in CONTACT_EXTRAS if n in record)
         if len(wanted) < len(set(record)):
             raise InputError(f"a rollout with contacts records {listing(CONTACT_EXTRAS)}, not {listing(record)}")

@@ -25,6 +25,7 @@ from linkwork.algorithms.contact.slips import Slips
 from linkwork.backends import Array, Ops
 from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface
+from linkwork.constraints.meshes import PLACE, mesh_slots, placed
 from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.parameters import BY_CONTACT, BY_CONTROL, Inputs
@@ -96,6 +97,8 @@ class ContactStep:
             sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
         if self.pushes.frames:
             sizes["push"] = self.pushes.size
+        if mesh_slots(self.contacts):
+            sizes["places"] = PLACE * len(mesh_slots(self.contacts))
         return sizes | {n: x.size for n, x in self.own.items()}
 
     @property
@@ -232,7 +235,7 @@ class Solving:
             self.motion,
             within.force(force, xp),
             self.h,
-            step.contacts,
+            placed(step.contacts, x.get("places")),
             step.ground,
             x["friction"],
             self.turn,

@@ -116,7 +116,8 @@ class StepFunction(Function[StepResult]):
         self.of = of
         self._type = ActivatedStepResult if "act" in of.state else StepResult
         driven = ("u", "dt", "tau", "act") if of.actuators else ("tau", "dt")
-        names = ("q", "v", *driven, "kp", "kd", "target", "target_v", "friction", "impulses", *of.own)
+        control = ("kp", "kd", "target", "target_v")
+        names = ("q", "v", *driven, "places", *control, "friction", "impulses", *of.own)
         sizes: dict[str, int] = {n: of.inputs[n] for n in names if n in of.inputs}
         friction = np.array([c.friction for c in of.contacts])
         tau = {"tau": np.zeros(of.model.nv), **activations(of.model)} if of.actuators else {}
