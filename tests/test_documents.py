@@ -105,7 +105,7 @@ QUESTIONS = {
     "from files that others planted": ("kernels/cache/folder.py", "def usable"),
     "a Ctrl-C heard": ("kernels/calls/interruptible_run.py", "def _work"),
     "rotors lumped": ("structure/rotor_lumping.py", "def freeze_rotors"),
-    "two bodies that touch": ("constraints/collisions.py", "def nearest_points"),
+    "two bodies that touch": ("constraints/nearest.py", "def nearest_points"),
     "the dense reference": ("algorithms/constrained/kkt.py", "def kkt"),
 }
 """What somebody new asks for, the file that has it, and what it is called there."""

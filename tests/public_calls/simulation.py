@@ -68,7 +68,7 @@ def motions(folder: Any) -> Iterator[Call]:
     yield Call("Block", lw.Block, {"frame": "tip", "size": (1, 1, 1), "placement": None})
     pair = {"a": lw.Ball("tip"), "b": lw.Block("world"), "friction": 0.5, "restitution": 0.0}
     pair |= {"torsion": 0.01, "rolling": 0.001}
-    yield Call("Pair", lw.Pair, pair | {"corner": 0, "name": "p", "margin": 0.01})
+    yield Call("Pair", lw.Pair, pair | {"slot": 0, "name": "p", "margin": 0.01})
     yield Call("touching", lw.touching, pair)
     corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
     faces = np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]])

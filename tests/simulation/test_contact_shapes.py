@@ -101,8 +101,9 @@ def test_nearest_points_of_rods() -> None:
 STACKS = [("numpy", 2, 1e3), ("numpy", 2, 1e-3), ("numpy", 4, 1e3), ("numpy", 10, 1e3), ("kernel", 2, 1e3)]
 
 
+@pytest.mark.parametrize("method", [None, "active_set"])
 @pytest.mark.parametrize(("backend", "count", "ratio"), STACKS)
-def test_stacks_rest(backend: str, count: int, ratio: float) -> None:
+def test_stacks_rest(backend: str, count: int, ratio: float, method: str | None) -> None:
     """Cubes on each other, each a little aside, the upper ones up to 1000 times as heavy or light as the lowest."""
     model = bodies(count, ratio)
     blocks = [lw.Block(f"cube{i}", (SIDE,) * 3) for i in range(count)]
@@ -111,13 +112,13 @@ def test_stacks_rest(backend: str, count: int, ratio: float) -> None:
     ]
     for low, high in pairwise(blocks):
         contacts += lw.touching(low, high, 0.5)
-    step = lw.step(model, contacts, backend=backend)
-    assert step.method == "active_set"
+    step = lw.step(model, contacts, backend=backend, method=method)
+    assert step.method == (method or "newton")
     q = np.concatenate([[0.01 * (i % 2), 0, SIDE * (i + 0.5), 0, 0, 0, 1] for i in range(count)])
     after = step(q, np.zeros(model.nv), np.zeros(model.nv), [1e-3])
-    for _ in range(3):
+    for most in (3 if method else 10, 2, 1):
         assert after.converged
-        assert after.iterations <= 3
+        assert after.iterations <= most
         assert np.abs(after.v).max() < 1e-9
         after = step(after.q, after.v, np.zeros(model.nv), [1e-3], impulses=after.impulses)
     carried = np.asarray(after.forces).reshape(-1, 3)[:4, 2].sum()

@@ -40,7 +40,7 @@ def test_where_contacts_are_and_whether_they_slip(slid) -> None:
 
 
 def test_places_of_pairs() -> None:
-    """The point of the first body, whatever the order of the links."""
+    """Halfway from one body to the other, whatever the order of the links."""
     b = lw.Builder("two")
     for name in ("one", "other"):
         b.link(name, joint="free", inertia=lw.BodyInertia(1.0, np.zeros(3), np.eye(3)))
@@ -50,8 +50,9 @@ def test_places_of_pairs() -> None:
     q[10:] /= np.linalg.norm(q[10:])
     motion = Motion(model, q[:, None], np.zeros((12, 1)), NUMPY)
     (pair,) = lw.touching(lw.Ball("one", radius=0.2), lw.Ball("other", radius=0.3))
-    apart = (q[7:10] - q[:3]) / np.linalg.norm(q[7:10] - q[:3])
-    assert place_of(pair.evaluate(motion, lw.Ground()), motion) == pytest.approx(q[:3] + 0.2 * apart)
+    distance = np.linalg.norm(q[7:10] - q[:3])
+    halfway = q[:3] + (0.2 + distance - 0.3) / 2 * (q[7:10] - q[:3]) / distance
+    assert place_of(pair.evaluate(motion, lw.Ground()), motion) == pytest.approx(halfway)
 
 
 def coloured(page, action: str) -> dict[str, int]:

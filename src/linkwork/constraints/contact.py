@@ -75,13 +75,19 @@ class Ground(Surface):
 
 
 class Touch(NamedTuple):
-    """Rows over the velocities of links that touch, the gap between them, and the axes [t1 t2 n] of both."""
+    """Rows over the velocities of links that touch, the gap between them, and the axes [t1 t2 n] of both.
+
+    `of` says what touches: a link the ground, or two bodies each other. All contacts of these have the same axes. Their
+    places are at a `lever` from one origin, whose velocity, linear and angular in these axes, the rows `whole` are.
+    """
 
     K: dict[int, Array]  # 3 x 6 each
     gap: Array  # a scalar
     axes: Array  # 3 x 3, in world axes
     turns: dict[int, Array]  # the axes of the links
-    lever: Array | None = None  # of a contact of one link, from its origin, in the axes of the contact
+    lever: Array  # in the axes of the contact
+    of: object
+    whole: dict[int, Array]  # 6 x 6 each
 
 
 def check_sizes(owner: str, sizes: object) -> None:
@@ -172,7 +178,9 @@ class Contact(Value):
         CR = C.T @ R
         turned = -(C.T @ xp.cross(lever, R))  # C^T (R w) x d = -C^T (d x R w)
         gap = (n.T @ (p + centre))[0, 0] - (self.radius + self.margin + height)
-        return Touch({link: xp.hstack([CR, turned])}, gap, C, {link: R}, C.T @ lever)
+        none = xp.zeros(3, 3)
+        whole = {link: xp.vstack([xp.hstack([CR, none]), xp.hstack([none, CR])])}
+        return Touch({link: xp.hstack([CR, turned])}, gap, C, {link: R}, C.T @ lever, link, whole)
 
 
 GROUND = instance(Surface, "a linkwork.Ground, Terrain or HeightField")

@@ -20,8 +20,8 @@ from linkwork.backends.jets import Jet
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import ARRAY, FUNCTION, array, checked_class
-from linkwork.constraints.collisions import axes
 from linkwork.constraints.contact import Plane, Surface
+from linkwork.constraints.nearest import axes
 from linkwork.errors import InputError
 
 MOST = 4096

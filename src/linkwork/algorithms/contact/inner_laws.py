@@ -22,6 +22,9 @@ DAMPING = 1e-10
 SLIPPERY = 1e-9
 """The least mu that has an inside."""
 
+OPEN, OPENEST = 1e2, 1e15
+"""The velocity, relative to the largest, that it takes to close a gap that is far from closing, and the most of it."""
+
 FAR = 1e30
 """A way without an end."""
 
@@ -34,9 +37,12 @@ class InnerCone:
     def __init__(self, law: Cone, xp: Ops) -> None:
         self.law, self.xp, self.mu = law, xp, xp.where(law.mu > SLIPPERY, law.mu, SLIPPERY)
 
-    def begun(self, speed: Array) -> Array:
-        """Where it begins."""
-        return self.xp.matrix([[0.0], [0.0], [speed / self.law.scale], [speed], [self.law.scale]])
+    def begun(self, speed: Array, g: Array) -> Array:
+        """Where it begins: nearly open where its gap is far from closing, but with the same products."""
+        far = g[2, 0] / speed
+        far = self.xp.where(far > OPEN, self.xp.where(far < OPENEST, far, OPENEST), 1.0)
+        scale = self.law.scale
+        return self.xp.matrix([[0.0], [0.0], [speed / (scale * far)], [speed * far], [scale * far * far]])
 
     def impulse(self, z: Array) -> Array:
         """p."""
@@ -108,7 +114,7 @@ class InnerStop:
         self.limits = [limit for limit, there in zip(both, law.sides, strict=True) if there]
         self.size = 2 * len(self.limits)
 
-    def begun(self, speed: Array) -> Array:
+    def begun(self, speed: Array, g: Array) -> Array:
         """Where it begins."""
         return self.xp.matrix([[x] for _ in self.limits for x in (speed / self.law.alone, speed)])
 

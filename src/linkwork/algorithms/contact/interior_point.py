@@ -54,7 +54,7 @@ class InteriorPoint(Newton):
 
     def enter(self, x: Array) -> Array:
         """The state from which it begins."""
-        own = [law.begun(self.speed[0, 0]) for law in self.inner]
+        own = [law.begun(self.speed[0, 0], g) for law, g in zip(self.inner, self.problem.g, strict=False)]
         return self.xp.vstack([x[0 : self.kept, :], *own, FAR * self.xp.eye(1)])
 
     def next(self, x: Array) -> tuple[Array, Array]:

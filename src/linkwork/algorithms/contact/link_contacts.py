@@ -1,9 +1,10 @@
-"""Velocities of contacts by those of ports: six of a link with many contacts, three of any other.
+"""Velocities of contacts by those of ports: six of bodies with many contacts, three of any other.
 
     u_i = B_i y + g_i,      y = Omega B^T p,      G = B Omega B^T
 
 Four points under a foot have 12 rows, but the foot has six velocities: y are those of its origin, in the contact's
-axes, and B_i = [1 -d_i x] with the lever d_i. Newton's method linearises laws: p_i changes by b_i - E_i du_i. Then
+axes, and B_i = [1 -d_i x] with the lever d_i. Two blocks that touch have the six of one relative to the other. Newton's
+method linearises laws: p_i changes by b_i - E_i du_i. Then
 
     (Omega^-1 + B^T E B) dy = B^T b,      dp_i = b_i - E_i B_i dy
 
@@ -32,33 +33,42 @@ DAMPING = 1e-11
 
 @dataclass(frozen=True)
 class Port:
-    """Rows over velocities of links, and the laws that they move: number and lever, None if u = y."""
+    """Rows over velocities of links, and the laws that they move: number and lever, None if u = y.
+
+    `between` says whether they are those of two bodies that touch each other.
+    """
 
     rows: int
     K: dict[int, Array]
     laws: tuple[tuple[int, Array | None], ...]
+    between: bool = False
 
 
 def ports_of(touches: Sequence[Touch], ground: Surface, xp: Ops) -> list[Port]:
-    """One for each link with many contacts in the axes of the ground; one for every other contact."""
-    alike: dict[int, list[int]] = {}
+    """One for each link, or two bodies, with many contacts in the same axes; one for every other contact."""
+    alike: dict[object, list[int]] = {}
     for k, touch in enumerate(touches):
-        if touch.lever is not None and not ground.curved:
-            alike.setdefault(next(iter(touch.K)), []).append(k)
+        if not (_on_ground(touch.of) and ground.curved):
+            alike.setdefault(touch.of, []).append(k)
     out, done = [], set[int]()
-    for link, members in alike.items():
+    for of, members in alike.items():
         if len(members) >= MANY:
-            R, none = touches[members[0]].K[link][:, 0:3], xp.zeros(3, 3)
-            whole = xp.vstack([xp.hstack([R, none]), xp.hstack([none, R])])
-            out.append(Port(6, {link: whole}, tuple((k, touches[k].lever) for k in members)))
+            levers = tuple((k, touches[k].lever) for k in members)
+            out.append(Port(6, touches[members[0]].whole, levers, not _on_ground(of)))
             done.update(members)
-    return out + [Port(3, touch.K, ((k, None),)) for k, touch in enumerate(touches) if k not in done]
+    others = [(k, touch) for k, touch in enumerate(touches) if k not in done]
+    return out + [Port(3, touch.K, ((k, None),), not _on_ground(touch.of)) for k, touch in others]
 
 
-def ground_rows(links: Sequence[int], ground: Surface) -> int:
-    """How many rows the ports of contacts of these links with the ground have."""
-    counts = Counter(links).values()
-    return sum(6 if count >= MANY and not ground.curved else 3 * count for count in counts)
+def port_rows(bodies: Sequence[object], ground: Surface) -> int:
+    """How many rows the ports of contacts have: of these links with the ground, of these pairs of bodies."""
+    curved = {body for body in bodies if _on_ground(body) and ground.curved}
+    return sum(6 if n >= MANY and body not in curved else 3 * n for body, n in Counter(bodies).items())
+
+
+def _on_ground(of: object) -> bool:
+    """Whether a contact of these bodies is one with the ground: they are a link."""
+    return isinstance(of, int)
 
 
 class Ports:

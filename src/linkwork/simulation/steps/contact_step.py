@@ -16,9 +16,9 @@ from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.admm import Admm
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.interior_point import InteriorPoint, WholeInteriorPoint
-from linkwork.algorithms.contact.joint_space import FEWER
+from linkwork.algorithms.contact.joint_space import over_joints
 from linkwork.algorithms.contact.laws import largest
-from linkwork.algorithms.contact.link_contacts import ground_rows
+from linkwork.algorithms.contact.link_contacts import port_rows
 from linkwork.algorithms.contact.newton import Newton, WholeNewton
 from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning_rows
 from linkwork.algorithms.contact.slips import Slips
@@ -193,10 +193,10 @@ class ContactStep:
         return [self.solver, *(["admm"] if self.tries_again and few else [])]
 
     def _over_joints(self, stops: int) -> bool:
-        """Whether contacts with the ground are so many that joints are fewer."""
-        links = [self.model.frame(c.frame).link for c in self.contacts if isinstance(c, Contact)]
-        rows = sum(c.rows for c in self.model.constraints)
-        return ground_rows(links, self.ground) + stops > FEWER * (self.model.nv + rows)
+        """Whether contacts are so many that joints are fewer."""
+        bodies = [self.model.frame(c.frame).link if isinstance(c, Contact) else c.shared for c in self.contacts]
+        rows, between = sum(c.rows for c in self.model.constraints), any(isinstance(c, Pair) for c in self.contacts)
+        return over_joints(port_rows(bodies, self.ground) + stops, self.model.nv + rows, between)
 
     @property
     def max_iterations(self) -> int:
@@ -396,7 +396,7 @@ def contact_step(
     named = Inputs(model, parameters, by_contact(actuators), softness=softness_vector(softness)).named
     simple = only_cones(model, contacts, named)
     if method == "newton" and not simple:
-        raise InputError("method 'newton' is for contacts with the ground, without torsion, rolling and dry friction")
+        raise InputError("method 'newton' is for contacts without torsion, rolling and dry friction")
     again = method is None
     method = method or ("newton" if simple and contacts else "gauss_seidel" if few else "active_set")
     how = pd, extras, dtype, method, actuators, pushes, named, again, softness
@@ -406,7 +406,7 @@ def contact_step(
 def only_cones(model: Model, contacts: Sequence[Contact | Pair], parameters: Sequence[str]) -> bool:
     """Whether nothing but contacts with the ground and limits of joints can have impulses."""
     dry = "joint_friction" in parameters or any(link.passive.friction.any() for link in model.links[1:])
-    return not dry and all(isinstance(c, Contact) for c in contacts) and not turning_rows(contacts)
+    return not dry and not turning_rows(contacts)
 
 
 def by_contact(actuators: bool) -> tuple[str, ...]:
