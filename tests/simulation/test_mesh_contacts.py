@@ -11,7 +11,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.constraints.collisions import FAR
+from linkwork.constraints.meshes import FAR
 from linkwork.constraints.contact import Ground
 from linkwork.errors import InputError, MissingExtra, UnsupportedError
 from linkwork.model import Motion

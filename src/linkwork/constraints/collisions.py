@@ -10,6 +10,7 @@ other is found in nearest.py, rod_on_block.py and block_on_block.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -175,20 +176,8 @@ class Pair(Value):
 
         Both bodies are pushed at one place, halfway from one to the other, so that they keep their angular momentum.
         """
-        xp, near = motion.xp, self._nearest(motion)
-        C, place = axes(near.normal, xp), (near.a + near.b) / 2
-        links = [motion.model.frame(body.frame).link for body in (self.a, self.b)]
-        origin = motion.poses[links[0] or links[1]][1]
-        K, turns, whole = dict[int, Array](), dict[int, Array](), dict[int, Array]()
-        for link, side in zip(links, (1.0, -1.0), strict=True):
-            if link:
-                R, p = motion.poses[link]
-                CR, none = side * (C.T @ R), xp.zeros(3, 3)
-                turns[link] = side * R
-                K[link] = xp.hstack([CR, -side * (C.T @ xp.cross(place - p, R))])
-                levered = -side * (C.T @ xp.cross(origin - p, R))
-                whole[link] = xp.vstack([xp.hstack([CR, levered]), xp.hstack([none, CR])])
-        return Touch(K, near.gap - self.margin, C, turns, C.T @ (place - origin), self.shared, whole)
+        near, links = self._nearest(motion), [motion.model.frame(body.frame).link for body in (self.a, self.b)]
+        return between(motion, links, (near.a + near.b) / 2, near.normal, near.gap - self.margin, self.shared)
 
     def _nearest(self, motion: Motion) -> Nearest:
         a, b, xp = self.a, self.b, motion.xp
@@ -205,6 +194,21 @@ class Pair(Value):
         distance = xp.sqrt((apart.T @ apart)[0, 0] + TINY)
         n = apart / distance
         return Nearest(first - a.radius * n, second + b.radius * n, n, distance - (a.radius + b.radius))
+
+
+def between(motion: Motion, links: Sequence[int], place: Array, normal: Array, gap: Array, of: object) -> Touch:
+    """The contact of two links at a place, 3 x 1 in the world, with the normal from the second to the first."""
+    xp, C, origin = motion.xp, axes(normal, motion.xp), motion.poses[links[0] or links[1]][1]
+    K, turns, whole = dict[int, Array](), dict[int, Array](), dict[int, Array]()
+    for link, side in zip(links, (1.0, -1.0), strict=True):
+        if link:
+            R, p = motion.poses[link]
+            CR, none = side * (C.T @ R), xp.zeros(3, 3)
+            turns[link] = side * R
+            K[link] = xp.hstack([CR, -side * (C.T @ xp.cross(place - p, R))])
+            levered = -side * (C.T @ xp.cross(origin - p, R))
+            whole[link] = xp.vstack([xp.hstack([CR, levered]), xp.hstack([none, CR])])
+    return Touch(K, gap, C, turns, C.T @ (place - origin), of, whole)
 
 
 @checked(a=BODY, b=BODY, friction=NOT_NEGATIVE, restitution=RESTITUTION, torsion=NOT_NEGATIVE, rolling=NOT_NEGATIVE)

@@ -19,7 +19,7 @@ import numpy as np
 
 from linkwork.backends.ops import Array
 from linkwork.checks import ARRAY, NAME, NOT_NEGATIVE, POSITIVE, checked, checked_class, instance, optional, whole
-from linkwork.constraints.collisions import FAR, Ball, Block, Pair, Rod, axes
+from linkwork.constraints.collisions import Ball, Block, Pair, Rod, between
 from linkwork.constraints.contact import RESTITUTION, Contact, Ground, Surface, Touch
 from linkwork.errors import InputError, UnsupportedError
 from linkwork.model.body import PLACEMENT, Placement
@@ -34,6 +34,9 @@ PLACE = 7
 
 FLAT = 1e-6
 """The least extent of a solid, relative to its largest one: on points in a plane coal's hull, by qhull, crashes."""
+
+FAR = 1e3
+"""The gap of a slot that touches nothing, in metres: farther than anything moves in a step."""
 
 CONVEX = 1e-6
 """How far vertices may be in front of a face of a mesh that counts as convex, relative to its size."""
@@ -121,7 +124,7 @@ PARTNER = instance((Ball, Rod, Block, MeshBody, Ground), "a Ball, Rod, Block, Me
     b=PARTNER,
     friction=NOT_NEGATIVE,
     restitution=RESTITUTION,
-    corner=whole(0),
+    slot=whole(0),
     name=NAME,
     torsion=NOT_NEGATIVE,
     rolling=NOT_NEGATIVE,
@@ -132,7 +135,7 @@ PARTNER = instance((Ball, Rod, Block, MeshBody, Ground), "a Ball, Rod, Block, Me
 class MeshPair(Pair):
     """A slot for one of the places where two solids touch; `lw.mesh_pairs` gives as many as they need.
 
-    `corner` is the number of the slot. Places are inputs of steps, as `lw.find_contacts` gives them. Surfaces that are
+    `slot` is its number. Places are inputs of steps, as `lw.find_contacts` gives them. Surfaces that are
     not convex are looked at where they are nearer to each other than `reach`, in metres.
 
     Examples:
@@ -147,7 +150,7 @@ class MeshPair(Pair):
 
     def __post_init__(self) -> None:
         other = "ground" if isinstance(self.b, Ground) else self.b.frame
-        object.__setattr__(self, "name", self.name or f"{self.a.frame}-{other}/{self.corner}")
+        object.__setattr__(self, "name", self.name or f"{self.a.frame}-{other}/{self.slot}")
 
     def check(self, model: Model) -> None:
         """Raise unless a joint is between the two."""
@@ -173,16 +176,8 @@ class PlacedPair(MeshPair):
     def evaluate(self, motion: Motion, ground: Surface) -> Touch:
         """Rows and distance for this place."""
         xp, y, n, gap = motion.xp, self.place[0:3, :], self.place[3:6, :], self.place[6, 0]
-        n = n / xp.sqrt((n.T @ n)[0, 0])
-        C = axes(n, xp)
-        K, turns = dict[int, Array](), dict[int, Array]()
-        for body, sign in ((self.a, 1.0), (self.b, -1.0)):
-            link = 0 if isinstance(body, Ground) else motion.model.frame(body.frame).link
-            if link:
-                R, p = motion.poses[link]
-                turns[link] = sign * R
-                K[link] = sign * xp.hstack([C.T @ R, -(C.T @ xp.cross(y - p, R))])
-        return Touch(K, gap - self.margin, C, turns)
+        links = [0 if isinstance(x, Ground) else motion.model.frame(x.frame).link for x in (self.a, self.b)]
+        return between(motion, links, y, n / xp.sqrt((n.T @ n)[0, 0]), gap - self.margin, (self.a, self.b, self.slot))
 
 
 def mesh_slots(contacts: Sequence[Contact | Pair]) -> list[int]:
@@ -250,4 +245,4 @@ def mesh_pairs(
     """
     how: dict[str, Any] = {"friction": friction, "restitution": restitution, "reach": reach}
     how |= {"torsion": torsion, "rolling": rolling}
-    return [MeshPair(a, b, corner=k, **how) for k in range(slots)]
+    return [MeshPair(a, b, slot=k, **how) for k in range(slots)]
