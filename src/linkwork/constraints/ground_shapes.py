@@ -23,8 +23,7 @@ FLAT = 1e-12
 """The slope, relative to 1, below which a disc lies flat: it touches with its whole rim."""
 
 NEARER = 7
-"""How often the place of an ellipsoid on curved ground is looked for with the plane below the one before. It is exact
-to (r / R)^7, with the radii of curvature of both."""
+"""How often the place of an ellipsoid on curved ground is looked for with the normal below the one before."""
 
 LARGEST = 0.25
 """The rotation (rad) of a body in a step up to which the place of contact in the middle of it is foreseen."""
@@ -222,9 +221,20 @@ class EllipsoidContact(RoundContact):
         return then, below, can_be_foreseen(n, d, then, 4 * (by.T @ by), xp)
 
     def _nearest(self, R: Array, centre: Array, n: Array, ground: Surface, xp: Ops) -> tuple[Array, Array]:
-        """The lever of the place that is nearest to curved ground, and the normal below it, from a first one."""
-        lever = xp.zeros(3)
-        for _ in range(NEARER):
+        """The lever of the place that is nearest to curved ground, and the normal below it, from a first one.
+
+        n moves towards the normal below its place, all the way where the body is rounder than the ground. On a bump
+        that would lead farther off if the body is flat: n moves by the share that the change of what is left suggests
+        (Barzilai and Borwein 1988).
+        """
+        lever, step, left = xp.zeros(3), xp.zeros(3), xp.zeros(3)
+        for k in range(NEARER):
             lever = R @ (self.place(R.T @ n, xp) - xp.constant(self.centre))
-            n = ground.under(centre + lever - self.radius * n, xp).axes[:, 2:3]
+            before, left = left, ground.under(centre + lever - self.radius * n, xp).axes[:, 2:3] - n
+            change = before - left
+            most, along = (change.T @ change)[0, 0], (step.T @ change)[0, 0]
+            inside = xp.where(along > 0, xp.where(along < most, 1.0, 0.0), 0.0)
+            step = xp.where(inside > 0, along / xp.where(most > 0, most, 1.0), 1.0) * left if k else left
+            n = n + step
+            n = n / xp.sqrt((n.T @ n)[0, 0])
         return lever, n

@@ -25,11 +25,21 @@ from linkwork.joints.base import AXIS, unit_axis
 if TYPE_CHECKING:
     from linkwork.model.motion import Motion
 
-SAMPLES = 12
-"""Places between which the nearest one is looked for: two minima of a rim are at most 6 of them apart."""
+SAMPLES = 16
+"""Places between which the nearest one is looked for. Energy of discs of 0.1 m on waves with a radius of curvature of
+0.3 m rises in steps of 0.5 ms by 0.1, 0.009 and 0.0024 of 4.4 J with 8, 12 and 16 of them, and by 0.0014 with 24."""
 
 NEARER = 2
-"""Newton's steps from there."""
+"""Newton's steps from the best of these."""
+
+THIRD = 0.49
+"""The cosine of half a third of a turn, and a little less: two minima may be half a turn apart."""
+
+FAR = 1e9
+"""Metres: where there is no minimum."""
+
+MOST = 0.5
+"""The largest of these steps (rad)."""
 
 EVEN = 1e-5
 """The second difference of distances, relative to the radius, below which the ground under a rim is even."""
@@ -151,7 +161,7 @@ class Rim:
             return self.place(spot.c, spot.s)
         ct, st = float(np.cos(turn)), float(np.sin(turn))
         c, s = spot.c * ct - spot.s * st, spot.s * ct + spot.c * st
-        own = [xp.where(c * a + s * b > 0.49, 1.0, 0.0) for a, b in self.samples]
+        own = [xp.where(c * a + s * b > THIRD, 1.0, 0.0) for a, b in self.samples]
         best = self._nearer(self.least(self.gaps, own))
         found = best.least < FAR
         return self.place(xp.where(found, best.c, c), xp.where(found, best.s, s))
@@ -187,10 +197,3 @@ class Rim:
         """The angle changed."""
         length = self.xp.sqrt(1 + by * by)
         return (c - by * s) / length, (s + by * c) / length
-
-
-FAR = 1e9
-"""Metres: where there is no minimum."""
-
-MOST = 0.5
-"""The largest step of an angle (rad): from a sample to the next."""

@@ -10,6 +10,8 @@ that is lowest at the end of a step with v*, with a gap that makes it exact ther
 the impulse at the lowest place alone, the second with those at both places, and so on: Kelley's method of cutting
 planes, with impulses without friction, by sweeps over the laws so far.
 
+Over curved ground the distances of a rim, and what they become with v*, are sampled all around (constraints/rims.py).
+
 A body that is below the ground already must not sink deeper. A further candidate stays where it is without all
 that (`place`) if the body sinks by next to nothing, SHARE (gap(x*) - gap) + FALLS g h^2, or is nearly at rest.
 """
@@ -109,7 +111,7 @@ class Rolling:
         self.sunk = xp.where(touch.gap < 0, touch.gap, 0.0)
         B = xp.hstack([xp.eye(3), xp.cross(touch.lever, xp.eye(3)).T])
         rolls = rolled(c.moves(motion, touch, ground, approach.h), B @ self.before, B @ self.Omega @ B.T, xp)
-        self.cuts = [self._cut(self._row(self.place, touch), touch.gap, c, rolls[2, 0])]
+        self.cuts = [self._cut(self._row(touch, self.place), touch.gap, c, rolls[2, 0])]
         self.impulses = [xp.zeros(1)[0, 0]]
 
     def next(self, c: RoundContact) -> Touch:
@@ -126,10 +128,10 @@ class Rolling:
         z = z + ((end - self.n).T @ (self.arm + low))[0, 0]
         used = self._sinks(z, higher)
         place = place + used * (low - place)
-        gap = used * (z - h * (self._row(low).T @ V)[0, 0])
+        gap = used * (z - h * (self._row(self.touch, low).T @ V)[0, 0])
         touch = c.evaluate(self.motion, ground, place)
         touch = touch._replace(gap=gap + (1.0 - used) * touch.gap)
-        return self._with(touch, self._row(place), c)
+        return self._with(touch, self._row(touch, place), c)
 
     def _sinks(self, z: Array, higher: Array) -> Array:
         """Whether a place that was `higher` sinks to z by more than next to nothing: 1 or 0."""
@@ -149,8 +151,8 @@ class Rolling:
         least = RESTS * self.approach.g * self.approach.h
         return (w.T @ w)[0, 0] * (d.T @ d)[0, 0] > least * least
 
-    def _row(self, place: Array, touch: Touch | None = None) -> Array:
-        """b: n^T (v + w x d) = b^T V."""
+    def _row(self, touch: Touch, place: Array) -> Array:
+        """b: n^T (v + w x d) = b^T V, for the normal of the first touch."""
         d = self.axes @ (self.arm + place)
         return self.xp.matrix([[0.0], [0.0], [1.0], [d[1, 0]], [-d[0, 0]], [0.0]])
 
@@ -186,26 +188,24 @@ class RollingRim(Rolling):
         V = self._swept()
         v, w = h * (C @ V[0:3, :]), h * (C @ V[3:6, :])
         # z(v*) of the samples
-        arm, *axes = (turned(x, w, xp) - x for x in (rim.centre - self._origin(), rim.axes[:, 0:1], rim.axes[:, 1:2]))
-        samples = zip(rim.gaps, rim.normals, rim.samples, strict=True)
-        spot = rim.least([gap + (n.T @ (v + arm + a * axes[0] + b * axes[1]))[0, 0] for gap, n, (a, b) in samples])
+        origin = self.motion.poses[self.motion.model.frame(c.frame).link][1]
+        arm = turned(rim.centre - origin, w, xp) - (rim.centre - origin)
+        axes = turned(rim.axes, w, xp)
+        by = [v + arm + (axes - rim.axes) @ xp.constant([[c], [s]]) for c, s in rim.samples]
+        z = [gap + (n.T @ x)[0, 0] for gap, n, x in zip(rim.gaps, rim.normals, by, strict=True)]
+        spot = rim.least(z)
         # where it is least, but no deeper than the rim is now
         there = c.evaluate(self.motion, self.ground, rim.place(spot.c, spot.s))
-        moves = v + arm + spot.c * axes[0] + spot.s * axes[1]
-        z = there.gap + (there.axes[:, 2:3].T @ moves)[0, 0] - self.sunk
-        used = self._sinks(z, there.gap - self.touch.gap)
+        moved = v + arm + (axes - rim.axes) @ xp.matrix([[spot.c], [spot.s]])
+        deep = there.gap + (there.axes[:, 2:3].T @ moved)[0, 0] - self.sunk
+        used = self._sinks(deep, there.gap - self.touch.gap)
         place = rim.nearest(c.turn)
         touch = c.evaluate(self.motion, self.ground, place + used * (rim.place(spot.c, spot.s) - place))
-        gap = used * (z - h * (self._row(place, there).T @ V)[0, 0]) + (1.0 - used) * touch.gap
-        return self._with(touch._replace(gap=gap), self._row(place, touch), c)
+        gap = used * (deep - h * (self._row(there, place).T @ V)[0, 0]) + (1.0 - used) * touch.gap
+        return self._with(touch._replace(gap=gap), self._row(touch, place), c)
 
-    def _origin(self) -> Array:
-        """Of the link, in the world."""
-        return self.motion.poses[self.motion.model.frame(self.contact.frame).link][1]
-
-    def _row(self, place: Array, touch: Touch | None = None) -> Array:
-        """b: n^T (v + w x d) = b^T V, for the normal n at this place."""
-        assert touch is not None
+    def _row(self, touch: Touch, place: Array) -> Array:
+        """b: n^T (v + w x d) = b^T V, for the normal n of this touch."""
         turn = self.touch.axes.T @ touch.axes
         n = turn[:, 2:3]
         return self.xp.vstack([n, self.xp.cross(turn @ touch.lever, n)])
