@@ -27,7 +27,7 @@ AGAIN = 1.0
 """The change of velocities, relative to the largest, that a loop reports when it begins to solve without m."""
 
 
-class NeverMore:
+class NoGain:
     """A loop of a solver, with m and where that gives energy without.
 
     Its state is the solver's, with the share of m, 1 or 0, behind what all loops hand on.
@@ -52,19 +52,19 @@ class NeverMore:
     def finish(self, x: Array) -> tuple[list[Array], Array, Array]:
         """The impulses, the largest violation of a law, and the velocity that it is relative to."""
         p, violation, speed = self._at(x).finish(self._without(x))
-        return p, self.xp.where(self._gives(p, x[self.kept - 1, 0]), speed, violation), speed
+        return p, self.xp.where(self._gains(p, x[self.kept - 1, 0]), speed, violation), speed
 
     def _checked(self, x: Array, change: Array, share: Array) -> tuple[Array, Array]:
         """The state after a step to x, without m from now on if that is a solution that gives energy."""
         xp = self.xp
-        gives = self._gives(self.loop.finish(x)[0], share)
-        again = xp.where(change[0, 0] <= self.tolerance, gives, 0.0) > 0
+        gains = self._gains(self.loop.finish(x)[0], share)
+        again = xp.where(change[0, 0] <= self.tolerance, gains, 0.0) > 0
         x = self._with(xp.where(again, self.loop.enter(x), x), xp.where(again, 0.0, share))
         return x, xp.where(again, AGAIN * xp.eye(1), change)
 
-    def _gives(self, p: list[Array], share: Array) -> Array:
+    def _gains(self, p: list[Array], share: Array) -> Array:
         """Whether these impulses give energy, with m."""
-        return self.xp.where(share > 0, self.problem.given(p), 0.0) > 0
+        return self.xp.where(share > 0, self.problem.gain(p), 0.0) > 0
 
     def _at(self, x: Array) -> Newton | GaussSeidel:
         """The solver's loop with the share of m that is in a state."""

@@ -6,7 +6,8 @@ With the impulses e of the model's own constraints eliminated (mobility.py) it i
 
 v+ is the velocity with which the step moves the mechanism: h times `turn` is what joints that turn in space add to
 v + h a (simulation/steps/gyroscopic.py). A round body rolls meanwhile: it touches with the lever d before the step, and
-with d' in the middle of it. Its u is the velocity there, J v+ + w x (d' - d), with the w before the step.
+with d' in the middle of it. Its u is the velocity there, J v+ + m with m = w x (d' - d) and the w before the step, unless that
+leaves more kinetic energy than there is without contacts (energy.py): `rolling` is the problem with a share of m.
 
 `offset` says how fast it may approach the ground (approach.py).
 """
@@ -96,7 +97,7 @@ class Problem:
         object.__setattr__(out, "g", g)
         return out
 
-    def given(self, p: Sequence[Array]) -> Array:
+    def gain(self, p: Sequence[Array]) -> Array:
         """The sum of p^T J v+ - p_n w over the places that roll, less p^T G p / 2 (energy.py)."""
         y = self.every.moved(p)
         Gp = [self.every.at(i, y) for i in range(len(p))]

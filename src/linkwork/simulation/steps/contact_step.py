@@ -14,7 +14,7 @@ import numpy as np
 
 from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.admm import Admm
-from linkwork.algorithms.contact.energy import NeverMore
+from linkwork.algorithms.contact.energy import NoGain
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.interior_point import InteriorPoint, WholeInteriorPoint
 from linkwork.algorithms.contact.joint_space import FEWER
@@ -246,7 +246,7 @@ class Solving:
     def _loop(self, name: str) -> Loop:
         """A solver of this problem; where bodies roll one that gives no energy."""
         loop = SOLVERS[name](self.problem, self.x["impulses"], self.xp)
-        return NeverMore(loop, self.problem, self.step.tolerance, self.xp) if self.problem.rolls else loop
+        return NoGain(loop, self.problem, self.step.tolerance, self.xp) if self.problem.rolls else loop
 
     def solved(self) -> tuple[Array, int]:
         """The state of the last loop when it ends, and the iterations it took, by NumPy."""
@@ -346,7 +346,7 @@ def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
 
 Solver = GaussSeidel | Newton
 
-Loop = Solver | NeverMore
+Loop = Solver | NoGain
 
 SOLVERS: dict[str, type[Solver]] = {
     "gauss_seidel": GaussSeidel,
