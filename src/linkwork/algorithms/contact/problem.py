@@ -6,8 +6,8 @@ With the impulses e of the model's own constraints eliminated (mobility.py) it i
 
 v+ is the velocity with which the step moves the mechanism: h times `turn` is what joints that turn in space add to
 v + h a (simulation/steps/gyroscopic.py). A round body rolls meanwhile: it touches with the lever d before the step, and
-with d' in the middle of it. Its u is the velocity there, J v+ + m with m = w x (d' - d) and the w before the step, unless that
-leaves more kinetic energy than there is without contacts (energy.py): `rolling` is the problem with a share of m.
+with d' in the middle of it. Its u is the velocity there, J v+ + m with m = w x (d' - d) and the w before the step,
+unless that leaves more kinetic energy than there is without contacts (energy.py): `rolling` has a share of m.
 
 `offset` says how fast it may approach the ground (approach.py).
 """
