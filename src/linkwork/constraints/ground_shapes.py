@@ -1,4 +1,4 @@
-"""Candidates of contact of boxes and ellipsoids, which touch where they are lowest, and of all round bodies.
+"""Candidates of contact of boxes and ellipsoids, and what all round bodies have in common.
 
 A shape touches a plane where it is farthest along -n, with n the plane's normal seen from the link. On a round one that
 place moves when it rolls.
@@ -75,7 +75,7 @@ def lowest_corner(n: Array, half: np.ndarray, corner: int, xp: Ops) -> Array:
 
 
 class Moving(NamedTuple):
-    """A round body in motion, in the world: axes of the frame, centre, its lever from the link, velocities."""
+    """A round body in motion: axes of its frame, centre, lever from the link and velocities, in the world."""
 
     R: Array
     centre: Array
@@ -128,7 +128,7 @@ class RoundContact(Contact):
         )
 
     def _moves_over(self, motion: Motion, touch: Touch, ground: Surface, h: Array) -> Array:
-        """The same over curved ground, and n'^T u - n^T u for the velocity u of the place: slipping follows the ground.
+        """The same over curved ground, and n'^T u - n^T u for the velocity u of what slips along it.
 
         n' is the normal below the place in the middle of the step.
         """
@@ -145,7 +145,7 @@ class RoundContact(Contact):
 
 
 def can_be_foreseen(n: Array, d: Array, then: Array, turn: Array, xp: Ops) -> Array:
-    """Whether the place d of a body that turns by the square root of `turn` in a step, and then by another one."""
+    """Whether place `then` can be told from d: 1 or 0, for a body that turns by sqrt(`turn`) in a step."""
     depth, long, apart = n.T @ d, d.T @ d, (then - d).T @ (then - d)
     inside = xp.where(turn < LARGEST * LARGEST, long - apart, 0.0)
     return xp.where(12 * depth * depth > turn * long, xp.where(inside > 0, 1.0, 0.0), 0.0)[0, 0]

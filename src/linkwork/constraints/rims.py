@@ -111,7 +111,7 @@ class RimContact(RoundContact):
 
 
 class Spot(NamedTuple):
-    """A place of a rim where something is least: that, the angle's cosine and sine, and the second derivative by it."""
+    """Where something is least on a rim: its value, cosine and sine of the angle, second derivative."""
 
     least: Array
     c: Array
@@ -155,7 +155,7 @@ class Rim:
         return self._nearer(self.least(self.gaps))
 
     def nearest(self, turn: float) -> Array:
-        """Where the third of the rim is nearest whose middle is `turn` rad from the nearest place; there if nowhere."""
+        """Where a third of the rim is nearest, its middle `turn` rad from the nearest place; there if nowhere."""
         xp, spot = self.xp, self.first
         if not turn:
             return self.place(spot.c, spot.s)
