@@ -169,7 +169,9 @@ def test_a_coin_rolls_in_a_circle() -> None:
     assert run.q[-1, :3] == pytest.approx(q[:3], abs=2e-3 * radius)  # 0.08 with laws at the beginning of steps
 
 
-def thrown_energy(contacts: list[lw.Contact], moments: tuple[float, ...], dt: float) -> np.ndarray:
+def thrown_energy(
+    contacts: list[lw.Contact], moments: tuple[float, ...], dt: float, ground: lw.Terrain | lw.Ground | None = None
+) -> np.ndarray:
     """The energy of 32 bodies of 1 kg over 1.5 s, 32 x steps, thrown at random from 0.3 m.
 
     Velocities are those of the middle of a step, and so are the places that weight is taken at.
@@ -180,7 +182,9 @@ def thrown_energy(contacts: list[lw.Contact], moments: tuple[float, ...], dt: fl
     model, q, v = builder.build(), np.zeros((lanes, 7)), rng.standard_normal((lanes, 6)) * [1, 1, 1, 5, 5, 5]
     q[:, 2], q[:, 3:] = 0.3, rng.standard_normal((lanes, 4))
     q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1)[:, None]
-    run = lw.rollout(model, contacts=contacts, threads=1, dt=dt)(q, v, steps=steps, every=1)
+    run = lw.rollout(model, contacts=contacts, ground=ground or lw.Ground(), threads=1, dt=dt)(
+        q, v, steps=steps, every=1
+    )
     assert run.converged.all()
     kinetic = np.asarray(lw.energy(model)(run.q.reshape(-1, 7), run.v.reshape(-1, 6)).kinetic_energy)
     height = np.concatenate([q[:, None, 2], run.q[..., 2]], axis=1)
@@ -206,6 +210,24 @@ def test_bodies_that_fall_flat_gain_no_energy(shape: str) -> None:
         body = [lw.EllipsoidContact("body", friction=0.6, radii=(0.1, 0.1, 0.004), further=k) for k in range(3)]
         energy = thrown_energy(body, (2e-3, 2e-3, 4e-3), 2e-3)
     assert (energy - np.minimum.accumulate(energy, axis=1)).max() < 5e-3
+
+
+HILLS = {R: lw.Terrain(lambda x, y, k=(20 / R) ** 0.5: 0.05 * np.sin(k * x) * np.cos(k * y)) for R in (1.0, 0.3)}
+"""Waves, by their radius of curvature."""
+
+
+@pytest.mark.parametrize(("shape", "R"), [("disc", 1.0), ("disc", 0.3), ("egg", 0.3)])
+def test_round_shapes_on_hills_gain_energy_only_by_the_error_of_a_step(shape: str, R: float) -> None:
+    """Of 4.4 J: less in shorter steps. Discs gained up to 0.18 J and eggs 0.03 J before, whatever the step."""
+    if shape == "disc":
+        contacts: list[lw.Contact] = [
+            lw.RimContact("body", friction=0.6, rim=0.1, turn=2 * np.pi * k / 3) for k in range(3)
+        ]
+    else:
+        contacts = [lw.EllipsoidContact("body", friction=0.6, radii=(0.1, 0.05, 0.07))]
+    for dt, most in ((2e-3, 9e-3), (5e-4, 2.5e-3)):
+        energy = thrown_energy(contacts, (1e-3, 2e-3, 2.5e-3), dt, HILLS[R])
+        assert (energy - np.minimum.accumulate(energy, axis=1)).max() < most
 
 
 def test_laws_hold_in_random_scenes() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 import linkwork as lw
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.constraints.meshes import FAR
 from linkwork.constraints.contact import Ground
+from linkwork.constraints.meshes import FAR
 from linkwork.errors import InputError, MissingExtra, UnsupportedError
 from linkwork.model import Motion
 from linkwork.model.visual import Collider, Mesh

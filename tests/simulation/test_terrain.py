@@ -112,3 +112,45 @@ def test_eggs_touch_hills_where_they_are_nearest() -> None:
         dy = -0.2 * np.sin(3 * x[:, 0]) * np.sin(2 * x[:, 1])
         nearest = ((x[:, 2] - height) / np.sqrt(1 + dx**2 + dy**2)).min()
         assert abs(nearest) < 3e-6
+
+
+@pytest.mark.parametrize("lies", [True, False])
+def test_rims_touch_hills_where_they_are_nearest(lies: bool) -> None:
+    """Against a search all around. One that lies on a saddle has two minima, of which another third has the second."""
+    rng, r, seconds = np.random.default_rng(3), 0.1, 0
+    hills = lw.Terrain(lambda x, y: 0.1 * np.sin(3 * x) * np.cos(2 * y))
+    rims = [lw.RimContact("ball", rim=r, turn=2 * np.pi * k / 3) for k in range(3)]
+    angle = np.linspace(0, 2 * np.pi, 3600, endpoint=False)
+    circle = r * np.column_stack([np.cos(angle), np.sin(angle), 0 * angle])
+    for _ in range(12):
+        q = np.r_[rng.uniform(-0.5, 0.5, 2), 0.1, rng.standard_normal(4)]
+        if lies:
+            q[:2], q[3:5] = (0.0, np.pi / 4) + 0.01 * rng.standard_normal(2), 0.01 * q[3:5]
+        q[3:] /= np.linalg.norm(q[3:])
+        for _ in range(10):
+            q[2] -= touched(rims[0], hills, q, np.zeros(6))[0]
+        x = q[:3] + circle @ np.asarray(lw.forward_kinematics(ball())(q).rotations[0]).T
+        height, dx = 0.1 * np.sin(3 * x[:, 0]) * np.cos(2 * x[:, 1]), 0.3 * np.cos(3 * x[:, 0]) * np.cos(2 * x[:, 1])
+        dy = -0.2 * np.sin(3 * x[:, 0]) * np.sin(2 * x[:, 1])
+        gaps = (x[:, 2] - height) / np.sqrt(1 + dx**2 + dy**2)
+        assert gaps.min() == pytest.approx(0, abs=3e-6)
+        lowest = np.flatnonzero((gaps < np.roll(gaps, 1)) & (gaps < np.roll(gaps, -1)))
+        second = [k for k in lowest if abs(np.angle(np.exp(1j * (angle[k] - angle[gaps.argmin()])))) > np.pi / 3]
+        if second:
+            others = [touched(rim, hills, q, np.zeros(6))[0] for rim in rims[1:]]
+            assert min(others) == pytest.approx(gaps[second].min(), abs=3e-6)
+            seconds += 1
+    assert seconds > 3 or not lies
+
+
+def test_a_disc_lies_on_level_terrain_as_on_a_plane() -> None:
+    """Everything around it is as near: three places a third of a turn apart carry it and brake it."""
+    r, mu = 0.1, 0.2
+    builder = lw.Builder("disc")
+    builder.link("ball", joint="free", inertia=lw.BodyInertia(1.0, np.zeros(3), r**2 * np.diag([0.25, 0.25, 0.5])))
+    rims = [lw.RimContact("ball", friction=mu, rim=r, turn=2 * np.pi * k / 3) for k in range(3)]
+    level = lw.Terrain(lambda x, y: 0 * x + 0.25)
+    run = lw.rollout(builder.build(), contacts=rims, ground=level, threads=1)
+    after = run([0.3, 0.1, 0.25, 0, 0, 0, 1.0], [0, 0, 0, 0, 0, 20.0], steps=100, every=100)
+    assert after.v[-1] == pytest.approx([0, 0, 0, 0, 0, 20 - 0.1 * 2 * mu * G / r], abs=1e-8)
+    assert after.converged

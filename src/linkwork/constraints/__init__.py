@@ -9,9 +9,10 @@ from linkwork.constraints.contact import Contact, Ground
 from linkwork.constraints.coupling import Coupling
 from linkwork.constraints.custom import Custom
 from linkwork.constraints.distance import Distance
-from linkwork.constraints.ground_shapes import BoxContact, EllipsoidContact, RimContact
+from linkwork.constraints.ground_shapes import BoxContact, EllipsoidContact
 from linkwork.constraints.link_rows import CentreOfMass, LinkRows
 from linkwork.constraints.meshes import MeshBody, MeshPair, mesh_pairs
+from linkwork.constraints.rims import RimContact
 from linkwork.constraints.rows import constraint_rows, jacobian, position_error, velocity_error
 from linkwork.constraints.stabilisation import Stabilisation
 from linkwork.constraints.terrain import HeightField, Terrain

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from linkwork.model.motion import Motion
 
 NEARER = 2
-"""How often the place of contact on curved ground is looked for again with the plane that was found below it."""
+"""How often the place where a sphere touches curved ground is looked for again with the plane that was found below."""
 
 RESTITUTION = number(0, 1, "between 0 (stays) and 1 (bounces back)")
 
@@ -164,13 +164,10 @@ class Contact(Value):
         R, p = motion.poses[link]
         C, height = ground.under(p + R @ xp.constant(X.p), xp)
         turn, n = xp.constant(X.R), C[:, 2:3]
-        given, place = place, self.place(turn.T @ (R.T @ n), xp) if place is None else place
+        place = self.place(turn.T @ (R.T @ n), xp) if place is None else place
         centre = R @ (xp.constant(X.p) + turn @ place)
         if ground.curved:
             C, height = ground.under(p + centre, xp)
-            for _ in range(NEARER if self.rolls and given is None else 0):
-                centre = R @ (xp.constant(X.p) + turn @ self.place(turn.T @ (R.T @ C[:, 2:3]), xp))
-                C, height = ground.under(p + centre, xp)
             for _ in range(NEARER if self.radius else 0):
                 C, height = ground.under(p + centre - self.radius * C[:, 2:3], xp)
             n = C[:, 2:3]

@@ -1,4 +1,4 @@
-"""Candidates of contact of boxes, discs and ellipsoids, which touch where they are lowest.
+"""Candidates of contact of boxes and ellipsoids, and what all round bodies have in common.
 
 A shape touches a plane where it is farthest along -n, with n the plane's normal seen from the link. On a round one that
 place moves when it rolls.
@@ -7,14 +7,13 @@ place moves when it rolls.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from linkwork.backends.ops import Array, Ops, tiny
-from linkwork.checks import NOT_NEGATIVE, NUMBER, array, checked_class, optional, whole
-from linkwork.constraints.contact import CONTACT, Contact, check_sizes
-from linkwork.joints.base import AXIS, unit_axis
+from linkwork.backends.ops import Array, Ops
+from linkwork.checks import array, checked_class, optional, whole
+from linkwork.constraints.contact import CONTACT, Contact, Surface, Touch, check_sizes
 from linkwork.model.body import PLACEMENT, Placement
 
 if TYPE_CHECKING:
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
 
 FLAT = 1e-12
 """The slope, relative to 1, below which a disc lies flat: it touches with its whole rim."""
+
+NEARER = 7
+"""How often the place of an ellipsoid on curved ground is looked for with the normal below the one before."""
 
 LARGEST = 0.25
 """The rotation (rad) of a body in a step up to which the place of contact in the middle of it is foreseen."""
@@ -72,6 +74,16 @@ def lowest_corner(n: Array, half: np.ndarray, corner: int, xp: Ops) -> Array:
     )
 
 
+class Moving(NamedTuple):
+    """A round body in motion: axes of its frame, centre, lever from the link and velocities, in the world."""
+
+    R: Array
+    centre: Array
+    arm: Array
+    v: Array  # of the centre
+    w: Array
+
+
 class RoundContact(Contact):
     """A candidate whose place moves over a round body as it rolls."""
 
@@ -90,22 +102,53 @@ class RoundContact(Contact):
         """What is equal for all candidates of one body."""
         raise NotImplementedError
 
-    def moves(self, motion: Motion, axes: Array, h: Array) -> Array:
+    def moving(self, motion: Motion) -> Moving:
+        """The body in this state."""
+        xp, frame = motion.xp, motion.model.frame(self.frame)
+        (R, p), V = motion.poses[frame.link], motion.V[frame.link]
+        arm, w = R @ xp.constant(frame.placement.p + frame.placement.R @ self.centre), R @ V[3:6, :]
+        return Moving(R @ xp.constant(frame.placement.R), p + arm, arm, R @ V[0:3, :] + xp.cross(w, arm), w)
+
+    def moves(self, motion: Motion, touch: Touch, ground: Surface, h: Array) -> Array:
         """w x (d' - d) in the contact's axes: from the lever d to that in the middle of the step.
 
         Levers are from the centre; the body turns with w until then. Zero where the place cannot be foreseen, and often
         another one touches next: the step turns the body by more than LARGEST, or the place moves by more than |d| (60
         degrees of a rim), or it could, because a disc lies nearly flat: |h w / 2| > tan(60) sin(slope of d).
         """
-        xp, frame = motion.xp, motion.model.frame(self.frame)
+        if ground.curved:
+            return self._moves_over(motion, touch, ground, h)
+        xp, frame, axes = motion.xp, motion.model.frame(self.frame), touch.axes
         R = motion.poses[frame.link][0] @ xp.constant(frame.placement.R)
         w, n = xp.constant(frame.placement.R.T) @ motion.V[frame.link][3:6, :], R.T @ axes[:, 2:3]
         d = self.place(n, xp) - xp.constant(self.centre)
         then = self.place(turned(n, -(h / 2) * w, xp), xp) - xp.constant(self.centre)
-        depth, turn, long, apart = n.T @ d, h * h * (w.T @ w), d.T @ d, (then - d).T @ (then - d)
-        inside = xp.where(turn < LARGEST * LARGEST, long - apart, 0.0)
-        foreseen = xp.where(12 * depth * depth > turn * long, xp.where(inside > 0, 1.0, 0.0), 0.0)[0, 0]
-        return foreseen * (axes.T @ (R @ xp.cross(w, turned(then, (h / 2) * w, xp) - d)))
+        return can_be_foreseen(n, d, then, h * h * (w.T @ w), xp) * (
+            axes.T @ (R @ xp.cross(w, turned(then, (h / 2) * w, xp) - d))
+        )
+
+    def _moves_over(self, motion: Motion, touch: Touch, ground: Surface, h: Array) -> Array:
+        """The same over curved ground, and n'^T u - n^T u for the velocity u of what slips along it.
+
+        n' is the normal below the place in the middle of the step.
+        """
+        xp, body, n = motion.xp, self.moving(motion), touch.axes[:, 2:3]
+        d = touch.axes @ touch.lever - body.arm
+        then, below, foreseen = self.halfway(body, touch, ground, h, motion)
+        slips = (below - n).T @ (body.v + xp.cross(body.w, d))
+        rolls = touch.axes.T @ xp.cross(body.w, then - self.radius * below - d)
+        return foreseen * (rolls + xp.vstack([xp.zeros(2), slips]))
+
+    def halfway(self, body: Moving, touch: Touch, ground: Surface, h: Array, motion: Motion) -> tuple[Array, ...]:
+        """d' in the world, n' below it, and whether they can be foreseen (1 or 0)."""
+        raise NotImplementedError
+
+
+def can_be_foreseen(n: Array, d: Array, then: Array, turn: Array, xp: Ops) -> Array:
+    """Whether place `then` can be told from d: 1 or 0, for a body that turns by sqrt(`turn`) in a step."""
+    depth, long, apart = n.T @ d, d.T @ d, (then - d).T @ (then - d)
+    inside = xp.where(turn < LARGEST * LARGEST, long - apart, 0.0)
+    return xp.where(12 * depth * depth > turn * long, xp.where(inside > 0, 1.0, 0.0), 0.0)[0, 0]
 
 
 def turned(x: Array, by: Array, xp: Ops) -> Array:
@@ -113,48 +156,6 @@ def turned(x: Array, by: Array, xp: Ops) -> Array:
     half = by / 2
     across = xp.cross(half, x)
     return x + 2 / (1 + (half.T @ half)[0, 0]) * (across + xp.cross(half, across))
-
-
-@checked_class(**CONTACT, axis=AXIS, rim=NOT_NEGATIVE, turn=NUMBER)
-@dataclass(frozen=True, eq=False, repr=False)
-class RimContact(RoundContact):
-    """A point on the rim of a disc or cylinder: the lowest one, or one `turn` rad further on.
-
-    The disc has its centre at `offset`, the radius `rim` and the normal `axis`, in the axes of `frame`. Three of them,
-    a third of a turn apart, let it stand on its rim, roll, and lie flat; while it turns over, two that are not the
-    lowest are put where it will touch at the end of a step. Lowest is where e = (n - a a^T n) / |...| is
-    subtracted: o - rim e.
-
-    Examples:
-        >>> lw.RimContact("wheel", axis="y", rim=0.3, friction=0.9).rim
-        0.3
-    """
-
-    axis: object = "z"
-    rim: float = 0.0
-    turn: float = 0.0
-
-    @property
-    def rolls(self) -> bool:
-        """Only on the lowest point: others are there for a disc that lies flat."""
-        return self.turn == 0
-
-    @property
-    def body(self) -> tuple[object, ...]:
-        """The rim."""
-        return self.frame, self.offset, tuple(unit_axis(self.axis)), self.rim, self.radius
-
-    def place(self, n: Array, xp: Ops) -> Array:
-        a = unit_axis(self.axis)
-        first = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
-        plane = np.vstack([first / np.linalg.norm(first), np.cross(a, first) / np.linalg.norm(first)])
-        x, y = (xp.constant(plane) @ n)[0, 0], (xp.constant(plane) @ n)[1, 0]
-        x = x + FLAT
-        length = xp.sqrt(x * x + y * y + tiny(xp))
-        x, y = x / length, y / length
-        c, s = float(np.cos(self.turn)), float(np.sin(self.turn))
-        e = xp.constant(plane.T) @ xp.matrix([[c * x - s * y], [s * x + c * y]])
-        return xp.constant(np.array(self.offset)) - self.rim * e
 
 
 @checked_class(
@@ -205,3 +206,35 @@ class EllipsoidContact(RoundContact):
         Dn = D @ (xp.constant(X.R.T) @ n)
         touched = (D @ Dn) / xp.sqrt((Dn.T @ Dn)[0, 0] + FLAT * FLAT)
         return xp.constant(X.p) - xp.constant(X.R) @ touched
+
+    def evaluate(self, motion: Motion, ground: Surface, place: Array | None = None) -> Touch:
+        if ground.curved and place is None and self.rolls:
+            xp, body = motion.xp, self.moving(motion)
+            lever, _ = self._nearest(body.R, body.centre, ground.under(body.centre, xp).axes[:, 2:3], ground, xp)
+            place = xp.constant(self.centre) + body.R.T @ lever
+        return super().evaluate(motion, ground, place)
+
+    def halfway(self, body: Moving, touch: Touch, ground: Surface, h: Array, motion: Motion) -> tuple[Array, ...]:
+        xp, n, by = motion.xp, touch.axes[:, 2:3], (h / 2) * body.w
+        d = turned(touch.axes @ touch.lever - body.arm + self.radius * n, by, xp)
+        then, below = self._nearest(turned(body.R, by, xp), body.centre + (h / 2) * body.v, n, ground, xp)
+        return then, below, can_be_foreseen(n, d, then, 4 * (by.T @ by), xp)
+
+    def _nearest(self, R: Array, centre: Array, n: Array, ground: Surface, xp: Ops) -> tuple[Array, Array]:
+        """The lever of the place that is nearest to curved ground, and the normal below it, from a first one.
+
+        n moves towards the normal below its place, all the way where the body is rounder than the ground. On a bump
+        that would lead farther off if the body is flat: n moves by the share that the change of what is left suggests
+        (Barzilai and Borwein 1988).
+        """
+        lever, step, left = xp.zeros(3), xp.zeros(3), xp.zeros(3)
+        for k in range(NEARER):
+            lever = R @ (self.place(R.T @ n, xp) - xp.constant(self.centre))
+            before, left = left, ground.under(centre + lever - self.radius * n, xp).axes[:, 2:3] - n
+            change = before - left
+            most, along = (change.T @ change)[0, 0], (step.T @ change)[0, 0]
+            inside = xp.where(along > 0, xp.where(along < most, 1.0, 0.0), 0.0)
+            step = xp.where(inside > 0, along / xp.where(most > 0, most, 1.0), 1.0) * left if k else left
+            n = n + step
+            n = n / xp.sqrt((n.T @ n)[0, 0])
+        return lever, n

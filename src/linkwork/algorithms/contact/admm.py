@@ -50,8 +50,12 @@ class Admm(GaussSeidel):
         self.units = xp.vstack([xp.zeros(0), *(r * xp.constant([1.0] * n) for r, n in pairs)])
         blocks = [[problem.block(i, j, xp) / (a * b) for j, b in enumerate(roots)] for i, a in enumerate(roots)]
         self.G = xp.symmetric(xp.vstack([xp.hstack(row) for row in blocks])) if blocks else xp.zeros(0, 0)
-        self.g = xp.vstack([xp.zeros(0), *problem.g]) / self.units
         self.tridiagonal = Tridiagonal(self.G, xp)
+
+    @property
+    def g(self) -> Array:
+        """In units in which mobilities are 1."""
+        return self.xp.vstack([self.xp.zeros(0), *self.problem.g]) / self.units
 
     @property
     def size(self) -> int:

@@ -10,7 +10,7 @@ with that velocity v; v^2 < 2 g d for every d, so that gravity stops it before i
 their limits come back with as much, in rad/s or m/s.
 
 The work of an impulse is p^T (u- + u+) / 2, with the velocities before and after the step. Where contacts do not roll
-p^T u+ <= 0, so that there is never more kinetic energy than without them, and
+p^T u+ <= 0, so that there is never more kinetic energy than without them (where they roll: energy.py), and
 
     p^T (u- + u+) / 2 <= h^2 a^T M a / 8,    a without contacts:
 

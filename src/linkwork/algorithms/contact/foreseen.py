@@ -10,6 +10,8 @@ that is lowest at the end of a step with v*, with a gap that makes it exact ther
 the impulse at the lowest place alone, the second with those at both places, and so on: Kelley's method of cutting
 planes, with impulses without friction, by sweeps over the laws so far.
 
+Over curved ground the distances of a rim, and what they become with v*, are sampled all around (constraints/rims.py).
+
 A body that is below the ground already must not sink deeper. A further candidate stays where it is without all
 that (`place`) if the body sinks by next to nothing, SHARE (gap(x*) - gap) + FALLS g h^2, or is nearly at rest.
 """
@@ -25,7 +27,9 @@ from linkwork.backends.ops import Array
 from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface, Touch
 from linkwork.constraints.ground_shapes import RoundContact, turned
+from linkwork.constraints.rims import Rim, RimContact
 from linkwork.constraints.rows import jacobian_blocks
+from linkwork.lazy import cached_property
 from linkwork.model import Motion
 
 SHARE, FALLS = 0.1, 0.5
@@ -72,9 +76,10 @@ def foreseen(
         lowest = [(k, c) for k, c in members if c.rolls][:1]
         further = [(k, c) for k, c in members if not c.rolls][:FURTHER]
         for k, c in lowest if further else []:
-            body = Rolling(motion, c, touches[k], mobility, v_free, approach)
+            of = RollingRim if ground.curved and isinstance(c, RimContact) else Rolling
+            body = of(motion, c, touches[k], mobility, v_free, approach, ground)
             for j, other in further:
-                touches[j] = body.next(other, ground)
+                touches[j] = body.next(other)
     return touches
 
 
@@ -82,9 +87,17 @@ class Rolling:
     """A round body with the places that it touches at so far."""
 
     def __init__(
-        self, motion: Motion, c: RoundContact, touch: Touch, mobility: Mobility, v_free: Array, approach: Approach
+        self,
+        motion: Motion,
+        c: RoundContact,
+        touch: Touch,
+        mobility: Mobility,
+        v_free: Array,
+        approach: Approach,
+        ground: Surface,
     ) -> None:
         self.motion, self.xp, self.contact, self.touch, self.approach = motion, motion.xp, c, touch, approach
+        self.ground = ground
         xp, X = self.xp, motion.model.frame(c.frame).placement
         (link, K), none = next(iter(touch.K.items())), xp.zeros(3, 3)
         CR = K[:, 0:3]
@@ -97,13 +110,13 @@ class Rolling:
         self.place = c.place(self.n, xp)
         self.sunk = xp.where(touch.gap < 0, touch.gap, 0.0)
         B = xp.hstack([xp.eye(3), xp.cross(touch.lever, xp.eye(3)).T])
-        rolls = rolled(c.moves(motion, touch.axes, approach.h), B @ self.before, B @ self.Omega @ B.T, xp)
-        self.cuts = [self._cut(self.place, touch.gap, c, rolls[2, 0])]
+        rolls = rolled(c.moves(motion, touch, ground, approach.h), B @ self.before, B @ self.Omega @ B.T, xp)
+        self.cuts = [self._cut(self._row(touch, self.place), touch.gap, c, rolls[2, 0])]
         self.impulses = [xp.zeros(1)[0, 0]]
 
-    def next(self, c: RoundContact, ground: Surface) -> Touch:
+    def next(self, c: RoundContact) -> Touch:
         """The next candidate of this body."""
-        xp, h, g = self.xp, self.approach.h, self.approach.g
+        xp, h, ground = self.xp, self.approach.h, self.ground
         V = self._swept()
         end = turned(self.n, -h * (self.axes.T @ V[3:6, :]), xp)
         low, place = self.contact.place(end, xp), c.place(self.n, xp)
@@ -113,14 +126,23 @@ class Rolling:
         # z(v*), but no deeper than it is now
         z = self.touch.gap + higher - self.sunk + h * V[2, 0]
         z = z + ((end - self.n).T @ (self.arm + low))[0, 0]
-        sinks = xp.where(z < -(SHARE * higher + FALLS * g * h * h), 1.0, 0.0)
-        used = xp.where(self._turns_over(), sinks, 0.0)
+        used = self._sinks(z, higher)
         place = place + used * (low - place)
-        gap = used * (z - h * (self._row(low).T @ V)[0, 0])
+        gap = used * (z - h * (self._row(self.touch, low).T @ V)[0, 0])
         touch = c.evaluate(self.motion, ground, place)
         touch = touch._replace(gap=gap + (1.0 - used) * touch.gap)
-        self.cuts.append(self._cut(place, touch.gap, c, xp.zeros(1)[0, 0]))
-        self.impulses.append(xp.zeros(1)[0, 0])
+        return self._with(touch, self._row(touch, place), c)
+
+    def _sinks(self, z: Array, higher: Array) -> Array:
+        """Whether a place that was `higher` sinks to z by more than next to nothing: 1 or 0."""
+        xp, h = self.xp, self.approach.h
+        sinks = xp.where(z < -(SHARE * higher + FALLS * self.approach.g * h * h), 1.0, 0.0)
+        return xp.where(self._turns_over(), sinks, 0.0)
+
+    def _with(self, touch: Touch, row: Array, c: RoundContact) -> Touch:
+        """This candidate, whose law is one more from now on."""
+        self.cuts.append(self._cut(row, touch.gap, c, self.xp.zeros(1)[0, 0]))
+        self.impulses.append(self.xp.zeros(1)[0, 0])
         return touch
 
     def _turns_over(self) -> Array:
@@ -129,14 +151,13 @@ class Rolling:
         least = RESTS * self.approach.g * self.approach.h
         return (w.T @ w)[0, 0] * (d.T @ d)[0, 0] > least * least
 
-    def _row(self, place: Array) -> Array:
-        """b: n^T (v + w x d) = b^T V."""
+    def _row(self, touch: Touch, place: Array) -> Array:
+        """b: n^T (v + w x d) = b^T V, for the normal of the first touch."""
         d = self.axes @ (self.arm + place)
         return self.xp.matrix([[0.0], [0.0], [1.0], [d[1, 0]], [-d[0, 0]], [0.0]])
 
-    def _cut(self, place: Array, gap: Array, c: RoundContact, rolls: Array) -> Cut:
+    def _cut(self, b: Array, gap: Array, c: RoundContact, rolls: Array) -> Cut:
         """The law that a place has in the contact problem."""
-        b = self._row(place)
         free, before = (b.T @ self.free)[0, 0], (b.T @ self.before)[0, 0]
         return Cut(b, self.Omega @ b, free + self.approach.offset(gap, free, before, c.restitution, rolls))
 
@@ -149,3 +170,42 @@ class Rolling:
                 new = p[i] - u / (cut.b.T @ cut.moved)[0, 0]
                 p[i] = xp.where(new > 0, new, 0.0)
         return self.free + sum(cut.moved * x for cut, x in zip(self.cuts, p, strict=True))
+
+
+class RollingRim(Rolling):
+    """The rim of a disc over curved ground, where the lowest place is looked for all around."""
+
+    @cached_property
+    def rim(self) -> Rim:
+        """All of it."""
+        assert isinstance(self.contact, RimContact)
+        return Rim(self.contact, self.motion, self.ground)
+
+    def next(self, c: RoundContact) -> Touch:
+        """The next candidate of this body."""
+        assert isinstance(c, RimContact)
+        xp, h, rim, C = self.xp, self.approach.h, self.rim, self.touch.axes
+        V = self._swept()
+        v, w = h * (C @ V[0:3, :]), h * (C @ V[3:6, :])
+        # z(v*) of the samples
+        origin = self.motion.poses[self.motion.model.frame(c.frame).link][1]
+        arm = turned(rim.centre - origin, w, xp) - (rim.centre - origin)
+        axes = turned(rim.axes, w, xp)
+        by = [v + arm + (axes - rim.axes) @ xp.constant([[c], [s]]) for c, s in rim.samples]
+        z = [gap + (n.T @ x)[0, 0] for gap, n, x in zip(rim.gaps, rim.normals, by, strict=True)]
+        spot = rim.least(z)
+        # where it is least, but no deeper than the rim is now
+        there = c.evaluate(self.motion, self.ground, rim.place(spot.c, spot.s))
+        moved = v + arm + (axes - rim.axes) @ xp.matrix([[spot.c], [spot.s]])
+        deep = there.gap + (there.axes[:, 2:3].T @ moved)[0, 0] - self.sunk
+        used = self._sinks(deep, there.gap - self.touch.gap)
+        place = rim.nearest(c.turn)
+        touch = c.evaluate(self.motion, self.ground, place + used * (rim.place(spot.c, spot.s) - place))
+        gap = used * (deep - h * (self._row(there, place).T @ V)[0, 0]) + (1.0 - used) * touch.gap
+        return self._with(touch._replace(gap=gap), self._row(touch, place), c)
+
+    def _row(self, touch: Touch, place: Array) -> Array:
+        """b: n^T (v + w x d) = b^T V, for the normal n of this touch."""
+        turn = self.touch.axes.T @ touch.axes
+        n = turn[:, 2:3]
+        return self.xp.vstack([n, self.xp.cross(turn @ touch.lever, n)])

@@ -6,7 +6,8 @@ With the impulses e of the model's own constraints eliminated (mobility.py) it i
 
 v+ is the velocity with which the step moves the mechanism: h times `turn` is what joints that turn in space add to
 v + h a (simulation/steps/gyroscopic.py). A round body rolls meanwhile: it touches with the lever d before the step, and
-with d' in the middle of it. Its u is the velocity there, J v+ + w x (d' - d), with the w before the step.
+with d' in the middle of it. Its u is the velocity there, J v+ + m with m = w x (d' - d) and the w before the step,
+unless that leaves more kinetic energy than there is without contacts (energy.py): `rolling` has a share of m.
 
 `offset` says how fast it may approach the ground (approach.py).
 """
@@ -15,7 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from linkwork.algorithms.contact.approach import Approach, gravity_of, rolled
 from linkwork.algorithms.contact.foreseen import foreseen
@@ -32,6 +35,13 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
 
 
+class Rolls(NamedTuple):
+    """What a place that rolls has beside its law for the place as it is now."""
+
+    free: Array  # its velocity without contacts
+    m: Array  # what is added to its u, 3 x 1
+
+
 @dataclass(frozen=True)
 class Problem:
     """u_i = sum_j G_ij p_j + g_i with a law for each i, and what impulses p_i do.
@@ -40,7 +50,8 @@ class Problem:
     model's own rows; `opened(impulse)` are the
     velocities with which it opens loops: not zero where a contact or limit needs what a loop forbids. `axes` are those
     of each contact, in the world; `speed`, 1 x 1, is the largest velocity without contacts. `moved(impulse)` is what
-    it changes of the velocities of `every` port, without G.
+    it changes of the velocities of `every` port, without G. `rolls` are the contacts that roll,
+    `pushes` the velocities with which each is brought out of the ground, or bounces.
     """
 
     every: Ports
@@ -53,6 +64,8 @@ class Problem:
     forces: Callable[[Array], Array]
     opened: Callable[[Array], Array]
     moved: Callable[[Array], Array]
+    rolls: dict[int, Rolls]
+    pushes: list[Array]
 
     @cached_property
     def G(self) -> Pairs:
@@ -76,6 +89,20 @@ class Problem:
             parts.append(x[row : row + law.rows, :])
             row += law.rows
         return parts
+
+    def rolling(self, share: Array) -> Problem:
+        """The same with a share of m, which is in g as a whole."""
+        out = copy(self)
+        g = [x + (share - 1.0) * self.rolls[i].m if i in self.rolls else x for i, x in enumerate(self.g)]
+        object.__setattr__(out, "g", g)
+        return out
+
+    def gain(self, p: Sequence[Array]) -> Array:
+        """The sum of p^T J v+ - p_n w over the places that roll, less p^T G p / 2 (energy.py)."""
+        y = self.every.moved(p)
+        Gp = [self.every.at(i, y) for i in range(len(p))]
+        done = sum((p[i].T @ (roll.free + Gp[i]))[0, 0] - p[i][2, 0] * self.pushes[i] for i, roll in self.rolls.items())
+        return done - sum((a.T @ b)[0, 0] for a, b in zip(p, Gp, strict=True)) / 2
 
     def violation(self, p: Sequence[Array], xp: Ops) -> Array:
         """The largest one of a law, 1 x 1, without G."""
@@ -175,15 +202,21 @@ def contact_problem(
         y = of_ports(v)
         return [every.at(i, y) for i in range(len(every.place))]
 
-    laws, g, earlier = list[Law](), velocities(v_free), velocities(motion.v)
+    laws, g, earlier, rolls = list[Law](), velocities(v_free), velocities(motion.v), dict[int, Rolls]()
+    pushes = list[Array]()
     speed = largest(xp, xp.vstack([xp.zeros(0), *g]))
     for k, (c, touch) in enumerate(zip(contacts, touches, strict=True)):
-        free, before, rolls = g[k][2, 0], earlier[k], None
-        if isinstance(c, RoundContact):
-            rolls = rolled(c.moves(motion, touch.axes, h), before, every.own(k), xp) if c.rolls else xp.zeros(3)
-            g[k] = g[k] + xp.vstack([rolls[0:2, :], xp.zeros(1)])
-        offset = approach.offset(touch.gap, free, before[2, 0], c.restitution, None if rolls is None else rolls[2, 0])
-        g[k] = g[k] + offset * xp.constant([0.0, 0.0, 1.0])
+        free, before, up = g[k], earlier[k], xp.constant([0.0, 0.0, 1.0])
+        limited = xp.zeros(1)[0, 0] if isinstance(c, RoundContact) else None
+        offset = approach.offset(touch.gap, free[2, 0], before[2, 0], c.restitution, limited)
+        g[k] = free + offset * up
+        pushes.append(xp.where(offset < 0, -offset, 0.0))
+        if isinstance(c, RoundContact) and c.rolls:
+            m = rolled(c.moves(motion, touch, ground, h), before, every.own(k), xp)
+            whole = approach.offset(touch.gap, free[2, 0], before[2, 0], c.restitution, m[2, 0])
+            m = xp.vstack([m[0:2, :], (whole - offset) * xp.eye(1)])
+            g[k] = g[k] + m
+            rolls[k] = Rolls(free, m)
         laws.append(Cone(every.own(k), friction[k, 0], xp))
     for i, (k, _, _) in enumerate(turns, start=n):
         laws.append(Stop(every.own(i), every.own(i)[0, 0], -math.inf, math.inf, 0.0, xp, of=k))
@@ -208,7 +241,7 @@ def contact_problem(
         return mobility.forces(tau, impulse, h)
 
     axes = [touch.axes for touch in touches]
-    return Problem(every, g, laws, axes, speed, impulse, accelerations, forces, mobility.opened, moved)
+    return Problem(every, g, laws, axes, speed, impulse, accelerations, forces, mobility.opened, moved, rolls, pushes)
 
 
 def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, float]]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.admm import Admm
+from linkwork.algorithms.contact.energy import NoGain
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.interior_point import InteriorPoint, WholeInteriorPoint
 from linkwork.algorithms.contact.joint_space import over_joints
@@ -242,8 +243,13 @@ class Solving:
             x.get("joint_friction"),
             self.R,
         )
-        self.loops = [SOLVERS[name](self.problem, x["impulses"], xp) for name in step.chain]
+        self.loops = [self._loop(name) for name in step.chain]
         self.size = self.loops[0].size
+
+    def _loop(self, name: str) -> Loop:
+        """A solver of this problem; where bodies roll one that gives no energy."""
+        loop = SOLVERS[name](self.problem, self.x["impulses"], self.xp)
+        return NoGain(loop, self.problem, self.step.tolerance, self.xp) if self.problem.rolls else loop
 
     def solved(self) -> tuple[Array, int]:
         """The state of the last loop when it ends, and the iterations it took, by NumPy."""
@@ -301,7 +307,7 @@ class Solving:
         forces = xp.vstack([xp.zeros(0), *(C @ f / h for C, f in zip(self.problem.axes, p[:contacts], strict=True))])
         driven = actuator_force(self.step.model, self.x["q"], v0, xp, self.x)
         tau = self.tau if driven is None else self.tau + driven
-        impulses = xp.vstack([xp.zeros(0), *p, x[self.problem.rows : self.loops[0].kept, :]])
+        impulses = xp.vstack([xp.zeros(0), *p, x[self.problem.rows : self.x["impulses"].shape[0], :]])
         act = activation_after(self.step.model, h, xp, self.x) if "act" in self.x else None
         return After(q, v, impulses, a, tau, forces, work, violation, speed, excess, act)
 
@@ -342,6 +348,8 @@ def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
 
 
 Solver = GaussSeidel | Newton
+
+Loop = Solver | NoGain
 
 SOLVERS: dict[str, type[Solver]] = {
     "gauss_seidel": GaussSeidel,
