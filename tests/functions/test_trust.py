@@ -186,6 +186,25 @@ def test_a_sole_and_a_hand_beside_a_stretched_arm(name, size, bend, torques):
         assert result.converged or name is not None
 
 
+@pytest.mark.parametrize("ratio", [1000.0, -1000.0, 0.001])
+@pytest.mark.parametrize("parent", ["world", "first"])
+def test_a_small_mechanism_locked_through_a_gear_by_default(parent, ratio):
+    """Links of 2 mm: terms of a gear of 1000 hid errors of the point that locks it, 2e-6 of the accelerations."""
+    size, b = 0.002, lw.Builder("gear")
+    part = lw.BodyInertia(1e-3, size * np.array([0.3, 0.1, 0.02]), 1e-3 * size**2 * np.diag([0.1, 0.2, 0.3]))
+    b.link("first", joint="revolute", axis="y", inertia=part)
+    b.link("second", parent, joint="revolute", axis="y", placement=lw.Placement.at((size, 0, 0)), inertia=part)
+    b.frame("tip", "second", lw.Placement.at((size, 0, 0.2 * size)))
+    model = b.build().with_constraints(lw.Coupling("second_joint", {"first_joint": ratio}), lw.point("tip"))
+    fd, rng = lw.forward_dynamics(model, backend="numpy"), np.random.default_rng(1)
+    for _ in range(12):
+        q, tau = rng.uniform(-2, 2, 2), 1e-3 * size * rng.normal(size=2)
+        result, m = fd(q, np.zeros(2), tau), motion(model, q)
+        free = np.linalg.solve(crba(m), tau - rnea(m, None)[:, 0])
+        assert result.converged
+        assert np.abs(result.a).max() < 1e-6 * np.abs(free).max()  # nothing can move
+
+
 # penalties and residuals
 
 
