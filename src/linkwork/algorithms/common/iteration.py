@@ -33,6 +33,10 @@ FIRST, FLAT, LEAST = 1e-2, 1e-1, 1e-2
 """The share of `tolerance` that is required after the first solver iteration, when weak directions are not
 known yet; where a direction counts as redundant; and at least, however weak a direction is, because of rounding."""
 
+FULL = 1e-5
+"""The square of `redundant` relative to the singular value from which on errors count in full, 3e-4: of accelerations,
+those within the tolerance are 6e-8 there. Large penalties hardly stretch steps above 1e-5, where they are 2e-6."""
+
 ROUNDING = 1e-13
 """The share of the rows' terms below which errors are rounding, and have no direction."""
 
@@ -142,8 +146,8 @@ class State(NamedTuple):
 
     `d` and `w` are alpha p and alpha w: how far multipliers and errors are moved along a direction. `z` is how far the
     last step went. `size` is that of all rows' terms; `heavy` the square of its ratio to that with inertias as weights.
-    `worth`, `bound` and `change` are squares: of the share of `size` that errors may have, of that product, and of the
-    largest change of an error.
+    `worth`, `weak`, `bound` and `change` are squares: of the share of `size` that errors may have by how far steps were
+    stretched, and by singular values; of the least one's product with `size`; of the largest change of an error.
     """
 
     d: Array
@@ -154,6 +158,7 @@ class State(NamedTuple):
     size: Array
     heavy: Array
     worth: Array
+    weak: Array
     bound: Array
     change: Array
     lam: Array
@@ -206,14 +211,18 @@ class Loop:
         moves = xp.where(before > noise * noise, square, 0.0) > self.flat * self.flat * before
         stretches = xp.where(moves, along, 0.0) > self.flat * before
         alpha = xp.where(stretches, along / xp.where(stretches, square, 1.0), 1.0)
-        # an error of the rows is one of accelerations sqrt(alpha) times as large
-        worth = xp.where(moves, 1 / xp.where(alpha > 1, alpha, 1.0), FLAT**2)
+        # an error of the rows is one of accelerations sqrt(alpha) times as large, by the usual penalty
+        stretch = xp.where(alpha > 1, alpha, 1.0)
+        worth = xp.where(moves, 1 / stretch, FLAT**2)
         worth = xp.where(worth < old.worth, xp.where(worth > LEAST**2, worth, LEAST**2), old.worth)
+        weak = self._weak(stretch)
+        weak = xp.where(weak < old.weak, xp.where(weak > LEAST**2, weak, LEAST**2), old.weak)
         size = old.size * old.size
-        bound = worth * size
+        bound = xp.where(weak < worth, weak, worth) * size
         square, w = xp.where(moves, alpha * alpha * square, 1 / TINY), alpha * w
         found, change = old.found + more.found, self._worst(more.error, old.heavy)
-        state = State(alpha * p, z, old.r - w, w, square, old.size, old.heavy, worth, bound, change, lam, error, found)
+        kept = old.size, old.heavy, worth, weak, bound, change
+        state = State(alpha * p, z, old.r - w, w, square, *kept, lam, error, found)
         left, moved = self._worst(error, old.heavy) / (bound + TINY), change / (STUCK**2 * size + TINY)
         ended = xp.where(moves, 0.0, change) > SLOWER * old.change
         return xp.vstack(list(state)), xp.sqrt(xp.where(ended, 0.0, xp.where(moved < left, moved, left)))
@@ -282,7 +291,16 @@ class Loop:
         z, square, inertias = lam - self.of.start, added(xp, squares), self.of.inertias
         heavy = xp.zeros(0) if inertias is None else square / (added(xp, inertias * squares) + TINY)
         size, bound = xp.sqrt(square), FIRST**2 * square
-        return State(z, z, error, 0 * z, one, size, heavy, one, bound, one / TINY, lam, error, found)
+        return State(z, z, error, 0 * z, one, size, heavy, one, one, bound, one / TINY, lam, error, found)
+
+    def _weak(self, alpha: Array) -> Array:
+        """The square of a singular value s, relative to the least one in whose direction errors count in full.
+
+        A step removes the share s^2 mu / (1 + s^2 mu) = 1 / alpha of its errors, and `flat` of those of redundant rows.
+        """
+        if self.xp.single:
+            return self.xp.eye(1)
+        return FULL * (1 - self.flat) / (self.flat * (alpha - 1) + TINY)
 
     def _worst(self, error: Array, heavy: Array) -> Array:
         """The largest square of an error, with inertias as weights if it is larger, 1 x 1."""
