@@ -182,7 +182,9 @@ def contact_problem(
         if isinstance(c, RoundContact):
             rolls = rolled(c.moves(motion, touch.axes, h), before, every.own(k), xp) if c.rolls else xp.zeros(3)
             g[k] = g[k] + xp.vstack([rolls[0:2, :], xp.zeros(1)])
-        offset = approach.offset(touch.gap, free, before[2, 0], c.restitution, None if rolls is None else rolls[2, 0])
+        lifts = None if _floats(motion.model, c) else motion.model.mass * every.own(k)[2, 2]
+        rolling = None if rolls is None else rolls[2, 0]
+        offset = approach.offset(touch.gap, free, before[2, 0], c.restitution, rolling, lifts)
         g[k] = g[k] + offset * xp.constant([0.0, 0.0, 1.0])
         laws.append(Cone(every.own(k), friction[k, 0], xp))
     for i, (k, _, _) in enumerate(turns, start=n):
@@ -217,6 +219,16 @@ def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, flo
     for k, c in enumerate(contacts):
         out += [(k, axis, by) for axis, by in ((2, c.torsion), (0, c.rolling), (1, c.rolling)) if by]
     return out
+
+
+def _floats(model: Model, c: Contact | Pair) -> bool:
+    """Whether a contact is between two bodies, or of one that hangs on a free joint: its mobility is 1 / mass or more."""
+    if not isinstance(c, Contact):
+        return True
+    link = model.frame(c.frame).link
+    while model.links[link].parent:
+        link = model.links[link].parent
+    return model.links[link].joint.kind == "free"
 
 
 def _spin(touch: Touch, axis: int, by: float, xp: Ops) -> dict[int, Array]:
