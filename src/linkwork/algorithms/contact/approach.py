@@ -7,8 +7,8 @@ is restitution times the velocity before the step. At a depth d below the ground
 
 with the recovery time T: d / T where d is small, and w at most. Contacts do not pull, so a body that comes out goes on
 with that velocity v; v^2 < 2 g d for every d, so that gravity stops it before it leaves the ground. Joints outside
-their limits come back with as much, in rad/s or m/s. On an arm that is fixed to the world, a contact may hardly move along
-the normal, and moves much else if it does: there u^2 / (2 G) is at most m g d, with the mobility G and the mass m of all.
+their limits come back with as much, in rad/s or m/s. A contact of an arm that is fixed to the world may hardly move
+along the normal, and moves much else if it does: there u^2 / (2 G) is at most m g d, with G and m of all.
 
 The work of an impulse is p^T (u- + u+) / 2, with the velocities before and after the step. Where contacts do not roll
 p^T u+ <= 0, so that there is never more kinetic energy than without them, and

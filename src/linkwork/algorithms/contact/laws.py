@@ -198,8 +198,8 @@ class Stop:
         return self.alone * self.xp.sqrt(off * off) * self.xp.eye(1)
 
     def _unless_still(self, A: Array) -> Array:
-        """A mobility, or 1 if it is zero: no joint turns the link of a contact about this axis, and no impulse matters."""
-        return self.xp.where(A > 0, A, 1.0)
+        """A mobility, or 1 if no joint turns the link of a contact about this axis: no impulse matters."""
+        return A if self.of is None else self.xp.where(A > 0, A, 1.0)
 
 
 Law = Cone | Stop

@@ -222,7 +222,7 @@ def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, flo
 
 
 def _floats(model: Model, c: Contact | Pair) -> bool:
-    """Whether a contact is between two bodies, or of one that hangs on a free joint: its mobility is 1 / mass or more."""
+    """Whether a contact is between two bodies, or on a free joint: its mobility is 1 / mass or more."""
     if not isinstance(c, Contact):
         return True
     link = model.frame(c.frame).link
