@@ -124,8 +124,8 @@ class Iteration:
 
     `inertias` are those of the rows, relative to the least, or None if they are alike (constraints/row_inertia.py).
 
-    `finish(lam, found)` gives (vdot, forces); `lam` and `found` are the last step's. `errors(vdot)` are the errors with
-    these accelerations, where those of the iteration follow from multipliers alone: in a direction with a singular
+    `finish(lam, found)` gives (vdot, forces); `lam` and `found` are the last step's. `errors(lam, found)` are those
+    of these accelerations, where those of the iteration follow from multipliers alone: in a direction with a singular
     value s, rounding of the Gram matrix makes them miss accelerations by eps / s^2. `beside(lam, found)` is about rows
     that are not in the iteration, because they are embedded: their largest error, the size of their terms, and 1, or 0
     if the result is not certified.
@@ -138,7 +138,7 @@ class Iteration:
     inertias: Array | None
     xp: Ops
     beside: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
-    errors: Callable[[Array], Array] | None = None
+    errors: Callable[[Array, Array], Array] | None = None
 
 
 class State(NamedTuple):
@@ -239,7 +239,7 @@ class Loop:
     def finish(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """Accelerations, forces, the largest error of a row, and the size that the tolerance is relative to."""
         state, (vdot, forces) = self._split(x), self.results(x)
-        error = state.error if self.of.errors is None else self.of.errors(vdot)
+        error = state.error if self.of.errors is None else self.of.errors(state.lam, state.found)
         most, worst = largest_square(self.xp, error), self._worst(error, state.heavy)
         share = self.xp.where(most > 0, most / self.xp.where(most > 0, worst, 1.0), 1.0)
         left, bound = self.xp.sqrt(most), self.xp.sqrt(state.bound * share)
@@ -270,7 +270,7 @@ class Loop:
         error of rows is a larger one of accelerations there, which may be SMALL beside the terms of rows.
         """
         xp, state = self.xp, self._split(x)
-        error = state.error if self.of.errors is None else self.of.errors(vdot)
+        error = state.error if self.of.errors is None else self.of.errors(state.lam, state.found)
         square = dot(xp, error, error)
         if self.of.inertias is not None:
             other = state.heavy * dot(xp, error, self.of.inertias * error)
