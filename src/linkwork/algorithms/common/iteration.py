@@ -33,6 +33,10 @@ FIRST, FLAT, LEAST = 1e-2, 1e-1, 1e-2
 """The share of `tolerance` that is required after the first solver iteration, when weak directions are not
 known yet; where a direction counts as redundant; and at least, however weak a direction is, because of rounding."""
 
+FULL = 1e-5
+"""The square of `redundant` relative to the singular value from which on errors count in full, 3e-4: of accelerations,
+those within the tolerance are 6e-8 there. Large penalties hardly stretch steps above 1e-5, where they are 2e-6."""
+
 ROUNDING = 1e-13
 """The share of the rows' terms below which errors are rounding, and have no direction."""
 
@@ -120,8 +124,8 @@ class Iteration:
 
     `inertias` are those of the rows, relative to the least, or None if they are alike (constraints/row_inertia.py).
 
-    `finish(lam, found)` gives (vdot, forces); `lam` and `found` are the last step's. `errors(vdot)` are the errors with
-    these accelerations, where those of the iteration follow from multipliers alone: in a direction with a singular
+    `finish(lam, found)` gives (vdot, forces); `lam` and `found` are the last step's. `errors(lam, found)` are those
+    of these accelerations, where those of the iteration follow from multipliers alone: in a direction with a singular
     value s, rounding of the Gram matrix makes them miss accelerations by eps / s^2. `beside(lam, found)` is about rows
     that are not in the iteration, because they are embedded: their largest error, the size of their terms, and 1, or 0
     if the result is not certified.
@@ -134,7 +138,7 @@ class Iteration:
     inertias: Array | None
     xp: Ops
     beside: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
-    errors: Callable[[Array], Array] | None = None
+    errors: Callable[[Array, Array], Array] | None = None
 
 
 class State(NamedTuple):
@@ -142,8 +146,8 @@ class State(NamedTuple):
 
     `d` and `w` are alpha p and alpha w: how far multipliers and errors are moved along a direction. `z` is how far the
     last step went. `size` is that of all rows' terms; `heavy` the square of its ratio to that with inertias as weights.
-    `worth`, `bound` and `change` are squares: of the share of `size` that errors may have, of that product, and of the
-    largest change of an error.
+    `worth`, `weak`, `bound` and `change` are squares: of the share of `size` that errors may have by how far steps were
+    stretched, and by singular values; of the least one's product with `size`; of the largest change of an error.
     """
 
     d: Array
@@ -154,6 +158,7 @@ class State(NamedTuple):
     size: Array
     heavy: Array
     worth: Array
+    weak: Array
     bound: Array
     change: Array
     lam: Array
@@ -206,14 +211,18 @@ class Loop:
         moves = xp.where(before > noise * noise, square, 0.0) > self.flat * self.flat * before
         stretches = xp.where(moves, along, 0.0) > self.flat * before
         alpha = xp.where(stretches, along / xp.where(stretches, square, 1.0), 1.0)
-        # an error of the rows is one of accelerations sqrt(alpha) times as large
-        worth = xp.where(moves, 1 / xp.where(alpha > 1, alpha, 1.0), FLAT**2)
+        # an error of the rows is one of accelerations sqrt(alpha) times as large, by the usual penalty
+        stretch = xp.where(alpha > 1, alpha, 1.0)
+        worth = xp.where(moves, 1 / stretch, FLAT**2)
         worth = xp.where(worth < old.worth, xp.where(worth > LEAST**2, worth, LEAST**2), old.worth)
+        weak = self._weak(stretch)
+        weak = xp.where(weak < old.weak, xp.where(weak > LEAST**2, weak, LEAST**2), old.weak)
         size = old.size * old.size
-        bound = worth * size
+        bound = xp.where(weak < worth, weak, worth) * size
         square, w = xp.where(moves, alpha * alpha * square, 1 / TINY), alpha * w
         found, change = old.found + more.found, self._worst(more.error, old.heavy)
-        state = State(alpha * p, z, old.r - w, w, square, old.size, old.heavy, worth, bound, change, lam, error, found)
+        kept = old.size, old.heavy, worth, weak, bound, change
+        state = State(alpha * p, z, old.r - w, w, square, *kept, lam, error, found)
         left, moved = self._worst(error, old.heavy) / (bound + TINY), change / (STUCK**2 * size + TINY)
         ended = xp.where(moves, 0.0, change) > SLOWER * old.change
         return xp.vstack(list(state)), xp.sqrt(xp.where(ended, 0.0, xp.where(moved < left, moved, left)))
@@ -230,7 +239,7 @@ class Loop:
     def finish(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """Accelerations, forces, the largest error of a row, and the size that the tolerance is relative to."""
         state, (vdot, forces) = self._split(x), self.results(x)
-        error = state.error if self.of.errors is None else self.of.errors(vdot)
+        error = state.error if self.of.errors is None else self.of.errors(state.lam, state.found)
         most, worst = largest_square(self.xp, error), self._worst(error, state.heavy)
         share = self.xp.where(most > 0, most / self.xp.where(most > 0, worst, 1.0), 1.0)
         left, bound = self.xp.sqrt(most), self.xp.sqrt(state.bound * share)
@@ -261,7 +270,7 @@ class Loop:
         error of rows is a larger one of accelerations there, which may be SMALL beside the terms of rows.
         """
         xp, state = self.xp, self._split(x)
-        error = state.error if self.of.errors is None else self.of.errors(vdot)
+        error = state.error if self.of.errors is None else self.of.errors(state.lam, state.found)
         square = dot(xp, error, error)
         if self.of.inertias is not None:
             other = state.heavy * dot(xp, error, self.of.inertias * error)
@@ -282,7 +291,16 @@ class Loop:
         z, square, inertias = lam - self.of.start, added(xp, squares), self.of.inertias
         heavy = xp.zeros(0) if inertias is None else square / (added(xp, inertias * squares) + TINY)
         size, bound = xp.sqrt(square), FIRST**2 * square
-        return State(z, z, error, 0 * z, one, size, heavy, one, bound, one / TINY, lam, error, found)
+        return State(z, z, error, 0 * z, one, size, heavy, one, one, bound, one / TINY, lam, error, found)
+
+    def _weak(self, alpha: Array) -> Array:
+        """The square of a singular value s, relative to the least one in whose direction errors count in full.
+
+        A step removes the share s^2 mu / (1 + s^2 mu) = 1 / alpha of its errors, and `flat` of those of redundant rows.
+        """
+        if self.xp.single:
+            return self.xp.eye(1)
+        return FULL * (1 - self.flat) / (self.flat * (alpha - 1) + TINY)
 
     def _worst(self, error: Array, heavy: Array) -> Array:
         """The largest square of an error, with inertias as weights if it is larger, 1 x 1."""

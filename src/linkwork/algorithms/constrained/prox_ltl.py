@@ -54,8 +54,8 @@ def prox_ltl(
         held = z + factor.rows_to_joints(lam, factor.Y)
         return factor.joints.solve_L(factor.joints.solve_D(held)), lam * roots
 
-    def errors(vdot: Array) -> Array:
-        return errors_of(motion, rows, vdot)
+    def errors(lam: Array, found: Array) -> Array:
+        return errors_of(motion, rows, finish(lam, found)[0])
 
     start = starting_column(motion, rows, lam0, active)
     of_result = None if xp.single else errors  # float32 rounds them to more than the tolerance

@@ -57,8 +57,8 @@ def prox_pv(
         vdot, _ = art.accelerate(dual.add_forces(u, split(lam, rows)))
         return vdot, lam * roots
 
-    def errors(vdot: Array) -> Array:
-        return errors_of(motion, rows, vdot)
+    def errors(lam: Array, found: Array) -> Array:
+        return errors_of(motion, rows, finish(lam, found)[0])
 
     start = starting_column(motion, rows, lam0, active)
     of_result = None if xp.single else errors  # float32 rounds them to more than the tolerance

@@ -55,8 +55,12 @@ class Cone:
         self.n = 1.0 / xp.where(A[2, 2] > least, A[2, 2], least)
         self.c0, self.c1 = A[0, 2] * self.n, A[1, 2] * self.n
         W00, W11 = A[0, 0] - self.c0 * A[0, 2], A[1, 1] - self.c1 * A[1, 2]
-        self.W00, self.W11 = (xp.where(w > least, w, least) for w in (W00, W11))
+        W00, W11 = (xp.where(w > least, w, least) for w in (W00, W11))
         self.W01 = A[0, 1] - self.c0 * A[1, 2]
+        # along a line, as a single joint moves a contact, the determinant is rounding
+        line = W00 * W11 - self.W01 * self.W01 <= LEAST * W00 * W11
+        least = xp.where(line, LEAST * (W00 + W11), 0.0)
+        self.W00, self.W11 = W00 + least, W11 + least
 
     def given(self, p: Sequence[Array]) -> Self:
         """The law where other contacts have the impulses p: it does not depend on these."""
@@ -151,7 +155,7 @@ class Stop:
 
     @property
     def scale(self) -> Array:
-        return self.A[0, 0]
+        return self._unless_still(self.A[0, 0])
 
     def given(self, p: Sequence[Array]) -> Self:
         """The law where other contacts have the impulses p."""
@@ -170,7 +174,7 @@ class Stop:
         return self._graph(-r * p[0, 0], r) * self.xp.eye(1)
 
     def _graph(self, bn: Array, A: Array) -> Array:
-        xp = self.xp
+        xp, A = self.xp, self._unless_still(A)
         p = -bn / A
         p = xp.where(p > self.p_max, self.p_max, xp.where(p < -self.p_max, -self.p_max, p))
         least, most = (self.lower - bn) / A, (self.upper - bn) / A
@@ -179,7 +183,7 @@ class Stop:
     def held(self, p: Array, b: Array, s: Array) -> Held:
         """At one of the two velocities, at rest by friction, or moving against friction."""
         xp, bn, p_max = self.xp, b[0, 0], self.p_max
-        free = -bn / self.A[0, 0]
+        free = -bn / self.scale
         against = xp.where(free > p_max, p_max, xp.where(free < -p_max, -p_max, free))
         u = bn + self.A[0, 0] * against
         at, moves = xp.where(u < self.lower, self.lower, self.upper), free * free > p_max * p_max
@@ -192,6 +196,10 @@ class Stop:
         """|p - p(u - A p)|, times A, with A alone."""
         off = p[0, 0] - self._graph(u[0, 0] - self.alone * p[0, 0], self.alone)
         return self.alone * self.xp.sqrt(off * off) * self.xp.eye(1)
+
+    def _unless_still(self, A: Array) -> Array:
+        """A mobility, or 1 if no joint turns the link of a contact about this axis: no impulse matters."""
+        return A if self.of is None else self.xp.where(A > 0, A, 1.0)
 
 
 Law = Cone | Stop

@@ -208,12 +208,13 @@ def contact_problem(
     for k, (c, touch) in enumerate(zip(contacts, touches, strict=True)):
         free, before, up = g[k], earlier[k], xp.constant([0.0, 0.0, 1.0])
         limited = xp.zeros(1)[0, 0] if isinstance(c, RoundContact) else None
-        offset = approach.offset(touch.gap, free[2, 0], before[2, 0], c.restitution, limited)
+        lifts = None if _floats(motion.model, c) else motion.model.mass * every.own(k)[2, 2]
+        offset = approach.offset(touch.gap, free[2, 0], before[2, 0], c.restitution, limited, lifts)
         g[k] = free + offset * up
         pushes.append(xp.where(offset < 0, -offset, 0.0))
         if isinstance(c, RoundContact) and c.rolls:
             m = rolled(c.moves(motion, touch, ground, h), before, every.own(k), xp)
-            whole = approach.offset(touch.gap, free[2, 0], before[2, 0], c.restitution, m[2, 0])
+            whole = approach.offset(touch.gap, free[2, 0], before[2, 0], c.restitution, m[2, 0], lifts)
             m = xp.vstack([m[0:2, :], (whole - offset) * xp.eye(1)])
             g[k] = g[k] + m
             rolls[k] = Rolls(free, m)
@@ -250,6 +251,16 @@ def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, flo
     for k, c in enumerate(contacts):
         out += [(k, axis, by) for axis, by in ((2, c.torsion), (0, c.rolling), (1, c.rolling)) if by]
     return out
+
+
+def _floats(model: Model, c: Contact | Pair) -> bool:
+    """Whether a contact is between two bodies, or on a free joint: its mobility is 1 / mass or more."""
+    if not isinstance(c, Contact):
+        return True
+    link = model.frame(c.frame).link
+    while model.links[link].parent:
+        link = model.links[link].parent
+    return model.links[link].joint.kind == "free"
 
 
 def _spin(touch: Touch, axis: int, by: float, xp: Ops) -> dict[int, Array]:
