@@ -26,7 +26,7 @@ MODELS = {
 }
 
 SHARES = {
-    "talos on two feet": {"constrained_aba": 26, "lcaba": 26, "prox_bbo": 22, "prox_pv": 10.7, "prox_ltl": 8.3},
+    "talos on two feet": {"constrained_aba": 26, "lcaba": 26, "prox_bbo": 22, "prox_pv": 10.8, "prox_ltl": 8.3},
     "talos on feet and hands": {"constrained_aba": 54, "lcaba": 54, "prox_bbo": 30, "prox_pv": 15.5, "prox_ltl": 13.5},
     "digit": {"lcaba": 36, "prox_bbo": 33, "prox_pv": 8.5, "prox_ltl": 6.3},
     "cassie": {"lcaba": 39, "prox_bbo": 38, "prox_pv": 8.7, "prox_ltl": 7.4},

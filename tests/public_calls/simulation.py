@@ -74,9 +74,9 @@ def motions(folder: Any) -> Iterator[Call]:
     faces = np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]])
     given = {"frame": "tip", "vertices": corners, "faces": faces, "placement": None}
     yield Call("MeshBody", lw.MeshBody, given)
-    pair |= {"a": lw.MeshBody("tip", corners), "reach": 0.1}
-    yield Call("MeshPair", lw.MeshPair, pair | {"corner": 0, "name": "p", "margin": 0.01})
-    yield Call("mesh_pairs", lw.mesh_pairs, pair | {"slots": 3})
+    meshed = pair | {"a": lw.MeshBody("tip", corners), "reach": 0.1}
+    yield Call("MeshPair", lw.MeshPair, meshed | {"slot": 0, "name": "p", "margin": 0.01})
+    yield Call("mesh_pairs", lw.mesh_pairs, meshed | {"slots": 3})
     slots = lw.mesh_pairs(lw.MeshBody("link1", corners), lw.Ground())
     yield Call("find_contacts", lw.find_contacts, {"model": robot(), "contacts": slots, "backend": "numpy"})
     yield Call("mesh_bodies", lw.mesh_bodies, {"model": robot(), "links": None, "hull": True})

@@ -197,7 +197,7 @@ class Pair(Value):
 
 
 def between(motion: Motion, links: Sequence[int], place: Array, normal: Array, gap: Array, of: object) -> Touch:
-    """The contact of two links at a place, 3 x 1 in the world, with the normal from the second to the first."""
+    """The contact of two links at a place in the world, with the normal from the second to the first."""
     xp, C, origin = motion.xp, axes(normal, motion.xp), motion.poses[links[0] or links[1]][1]
     K, turns, whole = dict[int, Array](), dict[int, Array](), dict[int, Array]()
     for link, side in zip(links, (1.0, -1.0), strict=True):

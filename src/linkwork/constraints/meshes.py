@@ -235,8 +235,10 @@ def mesh_pairs(
 ) -> list[MeshPair]:
     """Slots for the contacts of two solids, of which meshes may be one or both; or of a solid and a plane.
 
-    Four are enough for two bodies that lie on each other with one face, a ball in a bowl needs three. Extra
-    `linkwork[meshes]`.
+    `a` is a `MeshBody`, `Ball`, `Rod` or `Block`, `b` one of these, or a `Ground`. Four `slots` are enough for bodies
+    that lie on each other with one face, a ball in a bowl needs three. `friction`, `restitution`, `torsion` and
+    `rolling` are those of a `Contact`; surfaces that are not convex are looked at where they are nearer to each other
+    than `reach`, in metres. Extra `linkwork[meshes]`.
 
     Examples:
         >>> corners = [[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)]

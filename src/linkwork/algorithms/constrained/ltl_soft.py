@@ -39,7 +39,7 @@ def ltl_soft(
 
 
 def penalised(motion: Motion, JT: list[Columns], firm: list[Array]) -> LTL:
-    """M + J^T diag(firm) J, factorised; NaN where a joint has lost its inertia in M, which the sum does not show."""
+    """M + J^T diag(firm) J, factorised; NaN where a joint has lost its inertia in M, which the sum hides."""
     t, xp = motion.model.topology, motion.xp
     M = crba(motion)
     H = [[M[i, j] for j in range(i + 1)] for i in range(motion.model.nv)]
