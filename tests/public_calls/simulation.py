@@ -77,7 +77,7 @@ def motions(folder: Any) -> Iterator[Call]:
     meshed = pair | {"a": lw.MeshBody("tip", corners), "reach": 0.1}
     yield Call("MeshPair", lw.MeshPair, meshed | {"slot": 0, "name": "p", "margin": 0.01})
     yield Call("mesh_pairs", lw.mesh_pairs, meshed | {"slots": 3})
-    slots = lw.mesh_pairs(lw.MeshBody("link1", corners), lw.Ground())
+    slots = lw.mesh_pairs(lw.MeshBody("tip", corners), lw.Ground())
     yield Call("find_contacts", lw.find_contacts, {"model": robot(), "contacts": slots, "backend": "numpy"})
     yield Call("mesh_bodies", lw.mesh_bodies, {"model": robot(), "links": None, "hull": True})
     yield Call("ground", lw.ground, {"model": robot()})
