@@ -27,8 +27,8 @@ FEATHERSTONE, PV_LQR, OSIMR = "Featherstone 2008", "sathya2023_pv_lqr", "sathya2
 SPARSE, LCABA = "carpentier2021_proximal_sparse", "sathya2025_lcaba_proxbbo"
 CLUSTERS = "chignoli2023_clusters"
 TO_LINKS, TO_MEETINGS, TO_BASE = 1e7, 1e6, 1e10
-"""Penalties on links (and on rows that a joint does not move, which are inertia, too), on rows that are eliminated where
-they meet, and on rows that are all eliminated at the base. Forces lose as many digits as the penalty has."""
+"""Penalties on links (and on rows that a joint does not move, which are inertia, too), on rows that are eliminated
+where they meet, and on rows that are all eliminated at the base. Forces lose as many digits as the penalty has."""
 
 AT_ONCE, JOINT_BY_JOINT = (replace(Prox(TO_BASE).single, tolerance=t) for t in (5e-7, 2e-6))
 """In float32: methods that solve for all rows at once can tell errors from rounding down to 4 roundings, those that
