@@ -7,8 +7,9 @@ levers or by gears, if a light link with penalised rows carries heavy ones, or a
 much more is measured in a few states; with a smaller penalty it is less in proportion, and an iteration is added.
 
 Forces lam + mu U (k - J a) have the rounding of J a - k, too, whose terms contain gravity: as accelerations that is
-M^-1 J^T mu U eps |terms|, at most 7e-9 on usual robots, and more for rows with a short lever, whose U is large. What is
-measured in two states is rounding, and may be a hundredth of that in others, so that the larger of both counts.
+M^-1 J^T mu U eps |terms|, at most 8e-9 on usual robots, and more for rows with a short lever, whose U is large. What is
+measured in two states is rounding, and may be a hundredth of that in others, so that the largest of both counts, and of
+what is predicted in a few states more: it varies by a factor of 300 where a mechanism has one way to move.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ EPS = float(np.finfo(float).eps)
 STATES = 2
 """Random states in which it is measured. Loops may be open there, the equation of motion holds nevertheless; but where
 loops that are embedded are open there are no numbers, so methods that embed linkages get closed ones."""
+
+PREDICTED = 4
+"""Random states in which the rounding of the rows' terms is predicted, which needs no solution by the method."""
 
 LOST, LEFT = 2e-8, 1e-9
 """Where more than the first is missing, relative to accelerations, the penalty is chosen for the second."""
@@ -82,7 +86,7 @@ def _share(model: Model, name: str) -> float:
     from linkwork.kernels.cache import result_cache as notes
 
     method = registry.methods("forward_dynamics")[name]
-    content = digest("penalty", model, method, STATES, LOST, LEFT, THROUGH, WEAK, LEAST, EMBEDDED)
+    content = digest("penalty", model, method, STATES, PREDICTED, LOST, LEFT, THROUGH, WEAK, LEAST, EMBEDDED)
     found = (notes.get(content) or {}).get("share")
     if isinstance(found, float) and LEAST <= found <= 1:
         return found
@@ -91,9 +95,10 @@ def _share(model: Model, name: str) -> float:
 
 def _measured(model: Model, method: registry.Method) -> float:
     with np.errstate(all="ignore"):
-        missing = max((_missing(model, method, seed) for seed in range(STATES)), default=0.0)
-    if method.damps == "singular":
-        return 1.0 if missing <= WEAK else LEAST
+        missing = max(_missing(model, method, seed) for seed in range(STATES))
+        if method.damps == "singular":
+            return 1.0 if missing <= WEAK else LEAST
+        missing = max(missing, *(_explained(model, method, seed) for seed in range(PREDICTED)))
     through = method.local and method.ways is not None and bool(treated(model, method.ways).strained)
     most = THROUGH if through else 1.0
     return most if missing <= LOST else min(most, max(LEFT / missing, EMBEDDED if method.local else LEAST))
@@ -113,9 +118,23 @@ def _missing(model: Model, method: registry.Method, seed: int) -> float:
         off = np.linalg.solve(at.M, rnea(at.motion, a) - at.applied - at.JT @ lam)
     except np.linalg.LinAlgError:
         return 0.0
-    most, off = (np.abs(x / at.length).max(initial=0.0) for x in (np.hstack([a, at.free]), off))
-    explained = 0.0 if method.damps == "singular" else method.prox.mu * at.rounding
-    found = max(off, explained) / most if most > 0 else 0.0
+    return _relative(np.abs(off / at.length).max(initial=0.0), a, at)
+
+
+def _explained(model: Model, method: registry.Method, seed: int) -> float:
+    """What rounding of the rows' terms moves accelerations by, relative to them, in a random state; loops are open."""
+    assert method.prox is not None
+    try:
+        at = _sample(model, False, seed)
+    except np.linalg.LinAlgError:
+        return 0.0
+    return _relative(method.prox.mu * at.rounding, at.a, at)
+
+
+def _relative(off: float, a: np.ndarray, at: Sample) -> float:
+    """Relative to the larger of accelerations with and without rows; 0 if there are none."""
+    most = np.abs(np.hstack([a, at.free]) / at.length).max(initial=0.0)
+    found = off / most if most > 0 else 0.0
     return float(found) if np.isfinite(found) else 0.0
 
 
@@ -127,9 +146,9 @@ def _embeds(model: Model, method: registry.Method) -> bool:
 class Sample(NamedTuple):
     """A state with joint forces, and what all methods need of it.
 
-    `applied` are these forces and those of springs, `free` the accelerations without rows. `length` is the unit of
-    each velocity: the mechanism's reach for slides. `rounding` of all rows' terms moves accelerations by so much, in
-    these units, for each unit of a penalty.
+    `applied` are these forces and those of springs, `a` and `free` the accelerations with and without rows. `length` is
+    the unit of each velocity: the mechanism's reach for slides. `rounding` of all rows' terms moves accelerations by so
+    much, in these units, for each unit of a penalty.
     """
 
     q: np.ndarray
@@ -140,6 +159,7 @@ class Sample(NamedTuple):
     M: np.ndarray
     JT: np.ndarray
     applied: np.ndarray
+    a: np.ndarray
     free: np.ndarray
     rounding: float
 
@@ -160,9 +180,10 @@ def _sample(model: Model, closed: bool, seed: int) -> Sample:
     applied = tau if passive is None else tau + passive
     JT = joint_space(motion)[0].T
     free, moved = np.split(np.linalg.solve(M, np.hstack([applied - rnea(motion, None), JT])), [1], axis=1)
-    lost = np.abs(moved) @ (EPS * _terms(motion, kkt(motion, applied)[0]))
+    a = kkt(motion, applied)[0]
+    lost = np.abs(moved) @ (EPS * _terms(motion, a))
     rounding = float((lost / length).max(initial=0.0))
-    return Sample(q, v, tau, length, motion, M, JT, applied, free, rounding)
+    return Sample(q, v, tau, length, motion, M, JT, applied, a, free, rounding)
 
 
 def _terms(motion: Motion, a: np.ndarray) -> np.ndarray:
