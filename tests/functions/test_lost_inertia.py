@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -184,6 +186,19 @@ def test_icub_in_float32(tilt):
     np.testing.assert_allclose(
         lw.forward_dynamics(model, dtype="float32")(*state).a, expected, rtol=0, atol=5e-3 * np.abs(expected).max()
     )
+
+
+@pytest.mark.parametrize("method", ["constrained_aba", "lcaba", "pv_early", "prox_pv"])
+def test_inertia_of_rows_does_not_hide_what_is_lost_on_numpy(method):
+    """Penalised rows feel a tilt of 1e-7, and their inertia was taken for the joint's own."""
+    model, rng = wrist(1e-14).with_constraints(lw.surface("roll2")), np.random.default_rng(4)
+    impulse, fd = (f(model, method=method, backend="numpy") for f in (lw.impulse, lw.forward_dynamics))
+    for tilt in (5e-8, 1e-7, 2e-7):
+        q, v, tau = rng.normal(size=(3, model.nv))
+        q[2] = tilt
+        for call in (partial(impulse, q, v), partial(fd, q, v, tau)):
+            with pytest.raises(SingularError, match="hardly any inertia"):
+                call()
 
 
 def test_icub_falls_in_its_neutral_posture():

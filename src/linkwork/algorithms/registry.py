@@ -26,10 +26,9 @@ __all__ = ["DELASSUS", "FD", "METHODS", "Method", "able", "check_modes", "method
 FEATHERSTONE, PV_LQR, OSIMR = "Featherstone 2008", "sathya2023_pv_lqr", "sathya2023_pv_osimr"
 SPARSE, LCABA = "carpentier2021_proximal_sparse", "sathya2025_lcaba_proxbbo"
 CLUSTERS = "chignoli2023_clusters"
-TO_LINKS, TO_MEETINGS, TO_BASE, UNMOVED = 1e7, 1e6, 1e10, 1e8
-"""Penalties on links, on rows that are eliminated where they meet, on rows that are all eliminated at the base, and on
-rows that a joint does not move, whose forces lose as many digits as the penalty has. With 1e7 for the last one a Talos
-at right angles lost fewer (1.7e-7 instead of 1.4e-6), but rollouts of one iteration a step left rows open by 4e-7."""
+TO_LINKS, TO_MEETINGS, TO_BASE = 1e7, 1e6, 1e10
+"""Penalties on links (and on rows that a joint does not move, which are inertia, too), on rows that are eliminated
+where they meet, and on rows that are all eliminated at the base. Forces lose as many digits as the penalty has."""
 
 AT_ONCE, JOINT_BY_JOINT = (replace(Prox(TO_BASE).single, tolerance=t) for t in (5e-7, 2e-6))
 """In float32: methods that solve for all rows at once can tell errors from rounding down to 4 roundings, those that
@@ -80,7 +79,7 @@ METHODS: tuple[Method, ...] = (
     proximal("constrained", "constrained_aba", "penalties inside articulated bodies",
              f"{LCABA} Alg. 1 without loops", "O(n+m)", LINK, PENALISED, mu=TO_LINKS, iterations=2.3),
     proximal("constrained", "pv_early", "multipliers eliminated joint by joint", f"{PV_LQR} VIII", "O(n+m)",
-             LINK, Ways(propagates=JOINTS), mu=UNMOVED, iterations=1.05, modes=False, damps="singular",
+             LINK, Ways(propagates=JOINTS), mu=TO_LINKS, iterations=1.05, modes=False, damps="singular",
              single=JOINT_BY_JOINT),
     proximal("constrained", "lcaba", "closed loops inside articulated bodies", f"{LCABA} Alg. 1-3", "best O(n+m)",
              ANY, PENALISED, mu=TO_LINKS, iterations=3.3),

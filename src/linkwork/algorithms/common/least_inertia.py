@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from linkwork.algorithms.tree.crba import crba
 from linkwork.backends.ops import Array
 from linkwork.constraints.row_inertia import inertia_shares, shares_left
 from linkwork.model import Motion
+from linkwork.model.motion import found_once
 
 LOST, SINGLE, DENSE = 1e-7, 1.5e-4, 1e-6
 """The least share of the terms of M_ii that d may be, in float64, in float32, and in a factorisation of M.
@@ -36,9 +38,22 @@ NONE = 1e-8
 
 
 def held(motion: Motion, k: int, d: Array, share: float = LOST) -> Array:
-    """The inertia d that a degree of freedom keeps when it is eliminated, or NaN if that is rounding."""
+    """The inertia d that a degree of freedom keeps when it is eliminated, or NaN if that is rounding.
+
+    Penalised or eliminated rows may be a part of d, which hides that the joint's own is lost: numbers have that of M.
+    """
     least = _least(motion, k, share)
-    return d if least is None else motion.xp.where(d > least, d, float("nan"))
+    if least is None:
+        return d
+    own = min(d, _own(motion)[k]) if motion.xp.dense else d
+    return motion.xp.where(own > least, d, float("nan"))
+
+
+@found_once
+def _own(motion: Motion) -> np.ndarray:
+    """What joints keep of M_ii when no row is eliminated with them, nv."""
+    M: np.ndarray = crba(motion)
+    return np.asarray(shares_left(M) * np.diagonal(M), dtype=float)
 
 
 def kept(motion: Motion, M: Array, d: Sequence[Array]) -> Array:

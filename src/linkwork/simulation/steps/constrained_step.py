@@ -372,11 +372,19 @@ STEP_PENALTY = 3e6
 """The largest penalty in time steps on links, and on rows of overconstrained mechanisms, which need huge forces to hold
 exactly as loops drift open."""
 
+UNMOVED = 1e8
+"""The penalty in time steps on rows that a joint does not move: with the 1e7 of calls, which iterate, rollouts of one
+solver iteration a step leave rows open by 4e-7."""
+
 
 def limited_penalty(method: Method, model: Model, dtype: str = "float64") -> Prox | None:
     """The penalty of a method in time steps of a model."""
     prox = method.prox_for(dtype)
-    if prox is None or method.damps == "singular" or (method.at_once and not drifts(method, model)):
+    if prox is None:
+        return None
+    if method.damps == "singular":
+        return prox if dtype == "float32" else replace(prox, mu=UNMOVED)
+    if method.at_once and not drifts(method, model):
         return prox
     return replace(prox, mu=min(prox.mu, STEP_PENALTY))
 
