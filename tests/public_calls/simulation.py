@@ -96,6 +96,9 @@ def motions(folder: Any) -> Iterator[Call]:
     yield Call("DiscreteStep() of soft rows", bending, {"q": flat, "v": flat, "u": flat, **softly})
     moving = lw.step(robot(), [ball], backend="numpy", pd=True)
     still = np.zeros(robot().nv)
+    at_rest = {"q": robot().neutral(), "v": still, "tau": still, "dt": [1e-3]}
+    left = {**at_rest, "impulses": np.zeros(moving.inputs["impulses"]), "friction": [0.5]}
+    yield Call("step().residuals()", lw.step(robot(), [ball], backend="numpy").residuals(), left)
     yield Call(
         "step()",
         moving,

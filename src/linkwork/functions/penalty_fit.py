@@ -122,7 +122,7 @@ def _missing(model: Model, method: registry.Method, seed: int) -> float:
 
 
 def _explained(model: Model, method: registry.Method, seed: int) -> float:
-    """What rounding of the rows' terms moves accelerations by, relative to them, in a random state; loops are open."""
+    """By how much rounding of the rows' terms moves accelerations, in a random state with open loops."""
     assert method.prox is not None
     try:
         at = _sample(model, False, seed)

@@ -337,6 +337,14 @@ class StepResult(Solution):
     impulses: np.ndarray
 
 
+class ContactResidualsResult(NamedTuple):
+    """What each contact leaves of each law, m/s: `complementarity`, `cone`, `dissipation`, one number per contact."""
+
+    complementarity: np.ndarray
+    cone: np.ndarray
+    dissipation: np.ndarray
+
+
 class ActivatedStepResult(StepResult):
     """A `StepResult` with the activations `act` (na,) after the step, of actuators that have a state."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwork.algorithms.contact.residuals import residuals
 from linkwork.backends import Array, Ops
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import ARRAY, FLAG, LARGEST, checked, choice, optional
@@ -18,7 +19,7 @@ from linkwork.functions.function import Function
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import PARAMETERS
 from linkwork.functions.recipes import factory
-from linkwork.functions.results import ActivatedStepResult, StepResult
+from linkwork.functions.results import ActivatedStepResult, ContactResidualsResult, StepResult
 from linkwork.functions.softness import softness_of
 from linkwork.model import Model
 from linkwork.model.model import MODEL
@@ -61,7 +62,7 @@ def step(
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
-) -> Function[StepResult]:
+) -> StepFunction:
     """`step(q, v, tau, dt) -> (q, v, forces, impulses)`: one time step with contacts and limits.
 
     `contacts` may touch the `ground` (default: the plane z = 0) and, as a `Pair`, each other. At the end of the step
@@ -134,6 +135,46 @@ class StepFunction(Function[StepResult]):
             shapes={n: x.shape for n, x in of.own.items() if x.ndim > 1},
             identity=(of.contacts, of.ground, of.pd, tuple(of.chain), of.actuators, of.parameters, of.softness),
             result=self._type,
+        )
+
+    def residuals(self) -> Function[ContactResidualsResult]:
+        """The function `(q, v, tau, dt, impulses) -> complementarity, cone, dissipation`: what each law is off, m/s.
+
+        It takes the inputs of a step and the `impulses` of its result, and gives one number per contact for each law:
+
+            complementarity   |min(u_n, A p_n)|                     A: the contact's mean mobility
+            cone              A max(|p_t| - mu p_n, 0)
+            dissipation       |A p_t - P(A p_t - u_t)|              P: onto the cone's circle, |x| <= A mu p_n
+
+        The `residual` of a step is the largest violation of all laws at once; these say which one it is.
+
+        Examples:
+            >>> model = quadruped()
+            >>> step = lw.step(model, [lw.Contact("front_left_foot", friction=0.8)])
+            >>> given = standing(model), np.zeros(model.nv), np.zeros(model.nv), 1e-3
+            >>> left = step.residuals()(*given, impulses=step(*given).impulses)
+            >>> left.cone.shape, bool(max(x.max() for x in left) < 1e-9)
+            ((1,), True)
+        """
+        first = [n for n in self.inputs if n == "impulses" or n not in self.defaults]
+        sizes = {n: self.inputs[n] for n in sorted(self.inputs, key=lambda n: n not in first)}
+
+        def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+            problem = self._solving(xp, x).problem
+            return residuals(problem, problem.split(x["impulses"]), xp)._asdict()
+
+        return Function(
+            "contact_residuals",
+            self.model,
+            sizes,
+            body,
+            backend=self.backend,
+            dtype=self.dtype,
+            threads=self.threads,
+            defaults={n: x for n, x in self.defaults.items() if n != "impulses"},
+            shapes=self._shapes,
+            identity=self._identity,
+            result=ContactResidualsResult,
         )
 
     def _solving(self, xp: Ops, x: Mapping[str, Array]) -> Solving:
