@@ -338,7 +338,7 @@ class StepResult(Solution):
 
 
 class ContactResidualsResult(NamedTuple):
-    """What each contact leaves of each law, m/s: `complementarity`, `cone`, `dissipation`, one number per contact."""
+    """`complementarity`, `cone`, `dissipation` (m/s, one per contact): what it leaves of each law."""
 
     complementarity: np.ndarray
     cone: np.ndarray

@@ -138,9 +138,9 @@ class StepFunction(Function[StepResult]):
         )
 
     def residuals(self) -> Function[ContactResidualsResult]:
-        """The function `(q, v, tau, dt, impulses) -> complementarity, cone, dissipation`: what each law is off, m/s.
+        """The function `(q, v, tau, dt, impulses) -> complementarity, cone, dissipation` of contacts.
 
-        It takes the inputs of a step and the `impulses` of its result, and gives one number per contact for each law:
+        It takes the inputs of a step and the `impulses` of its result. For each contact, how far each law is off, m/s:
 
             complementarity   |min(u_n, A p_n)|                     A: the contact's mean mobility
             cone              A max(|p_t| - mu p_n, 0)
