@@ -29,7 +29,7 @@ from linkwork.checks import (
     several,
     whole,
 )
-from linkwork.errors import InputError, LinkworkError, MissingExtra, NotFound, not_found
+from linkwork.errors import ConvergenceWarning, InputError, LinkworkError, MissingExtra, NotFound, not_found
 from linkwork.robots import mechanisms
 from linkwork.robots.mechanisms import chain, quadruped
 
@@ -231,3 +231,14 @@ def test_errors_of_foreign_types_are_refusals():
         lw.terms(mechanisms.chain(2), names=Broken())
     with pytest.raises(InputError, match="dt is a time above 0 s"):
         lw.rollout(mechanisms.chain(2), dt=Number(0.1))
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J", "\x1b]8;;http://x\x07y", "\x9b31m", "\u202eevil", "a\rb"], ids=ascii)
+def test_names_in_messages_do_not_command_a_terminal(name) -> None:
+    b = lw.Builder("robot")
+    b.link(name, joint="revolute", axis="z", inertia=lw.BodyInertia(1.0, np.zeros(3), np.eye(3)))
+    for ask in (b.build().link, b.build().frame, lw.load):
+        with pytest.raises(LinkworkError) as found:
+            ask(f"{name}?")
+        assert str(found.value).replace("\n", "").isprintable()
+    assert str(ConvergenceWarning(name)).isprintable()

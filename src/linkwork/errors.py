@@ -13,7 +13,21 @@ from typing import Any
 import numpy as np
 
 
-class LinkworkError(Exception):
+def printable(text: str) -> str:
+    """The text with what is no character of a line escaped: names from files must not command a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+class Printable(BaseException):
+    """A message that is safe to print, whatever names are in it."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
+
+class LinkworkError(Printable, Exception):
     """Base of all errors below: catch this to catch them all.
 
     Examples:
@@ -37,7 +51,7 @@ class NotFound(LinkworkError, KeyError):
     """An unknown name; the message lists the valid ones."""
 
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""
+        return printable(str(self.args[0])) if self.args else ""
 
 
 class InputError(LinkworkError, ValueError):
@@ -52,7 +66,7 @@ class SingularError(LinkworkError):
     """Equations that a method cannot solve: dependent rows or a singular posture, where it takes neither."""
 
 
-class ConvergenceWarning(UserWarning):
+class ConvergenceWarning(Printable, UserWarning):
     """Results of an iterative method that have not converged: `result.converged` says which."""
 
 
@@ -60,7 +74,7 @@ class StepError(LinkworkError):
     """A motion that gains energy without work: its time steps are too long for its speed."""
 
 
-class StepWarning(UserWarning):
+class StepWarning(Printable, UserWarning):
     """A motion whose energy is off by some percent: its time steps are long for its speed."""
 
 
@@ -110,19 +124,19 @@ class ClusterError(LinkworkError):
     """A cluster that cannot be used: no scheduler, no workers, other versions there; says what to start."""
 
 
-class CompilationWarning(UserWarning):
+class CompilationWarning(Printable, UserWarning):
     """A function that will take minutes to compile; the message says what is less work."""
 
 
-class UnmodelledWarning(UserWarning):
+class UnmodelledWarning(Printable, UserWarning):
     """Something of the model that a function leaves out; the message counts it and says which has it."""
 
 
-class OpenLoopWarning(UserWarning):
+class OpenLoopWarning(Printable, UserWarning):
     """A motion that begins with loops open and keeps them so, or whose overconstrained loops drift open."""
 
 
-class CacheWarning(UserWarning):
+class CacheWarning(Printable, UserWarning):
     """A cache that is not used, because others can write to it; the message says what to change."""
 
 

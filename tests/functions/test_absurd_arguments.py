@@ -82,6 +82,38 @@ class Endless(list[float]):
     __iter__ = None  # type: ignore[assignment]
 
 
+class Unending:
+    """A sequence without an end, whatever it says of its length."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, place: int) -> float:
+        return 1.0
+
+
+class Bottomless(Unending):
+    """Each of its entries is itself."""
+
+    def __getitem__(self, place: int) -> Any:
+        return self
+
+
+def multiplied() -> list[Any]:
+    """Some lists that are 2^30 numbers to whoever looks through them."""
+    x: list[Any] = [0.1]
+    for _ in range(30):
+        x = [x, x]
+    return x
+
+
+class Late(BaseException):
+    """Nothing that a call could take for an error of what it was given."""
+
+
 NOT_NUMBERS: dict[str, Callable[[], Any]] = {
     "NaN": lambda: np.nan,
     "infinity": lambda: np.inf,
@@ -118,6 +150,10 @@ NOT_NUMBERS: dict[str, Callable[[], Any]] = {
     "None in an array without axes": lambda: np.array(None),
     "a fraction": lambda: Fraction(1, 2),
     "a decimal": lambda: Decimal("0.5"),
+    "a sequence without an end": lambda: Unending(-1),
+    "a sequence that is too long": lambda: Unending(10**9),
+    "a sequence without a bottom": lambda: Bottomless(2),
+    "lists that multiply": multiplied,
 }
 """Never taken where the valid value is a number, or an array of them."""
 
@@ -228,7 +264,7 @@ def bounded() -> Iterator[None]:
     """Ended after SECONDS."""
 
     def late(*_: Any) -> None:
-        raise TimeoutError(f"longer than {SECONDS} s")
+        raise Late(f"longer than {SECONDS} s")
 
     before = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, SECONDS)

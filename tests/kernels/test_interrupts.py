@@ -82,6 +82,22 @@ assert not f.kernel._forms
 g = lw.forward_dynamics(model, method="aba")
 assert np.isfinite(g(q, v, v).a).all()
 """,
+    "a record that is written and read": """
+from dataclasses import replace
+run = lw.simulate(model, q[0], duration=0.01, method="aba")
+names = {f.name: getattr(run, f.name) for f in __import__("dataclasses").fields(run)}
+t = np.arange(1_000_000.0)
+more = {n: np.zeros((len(t), x.shape[1])) for n, x in names.items() if getattr(x, "ndim", 0) == 2}
+more["q"] = np.random.default_rng(0).random((len(t), 4))
+long, folder = replace(run, t=t, **more), __import__("tempfile").mkdtemp()
+for suffix in ("npz", "csv"):
+    for after in (0.2, 0.5):
+        interrupted(lambda: [lw.Trajectory.read(long.save(f"{folder}/a.{suffix}")) for _ in range(100)], after)
+    assert not os.listdir(folder)
+    assert np.array_equal(lw.Trajectory.read(run.save(f"{folder}/b.{suffix}")).q, run.q)
+    os.remove(f"{folder}/b.{suffix}")
+os.rmdir(folder)
+""",
     "planning": """
 os.environ["LINKWORK_CACHE"] = "off"
 feet = [lw.point(name) for name in ("front_left_foot", "front_right_foot", "rear_left_foot", "rear_right_foot")]

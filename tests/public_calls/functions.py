@@ -162,4 +162,7 @@ def factories() -> Iterator[Call]:
     yield Call("a kernel's forward_kinematics()", lw.forward_kinematics(m), {"q": q})
     yield Call("a kernel's terms()", lw.terms(m, ["J", "g"], "tip"), {"q": q})
     yield Call("a kernel's constraint_error()", lw.constraint_error(m), {"q": q, "v": v})
+    into = {"out": native(flat, flat, flat)}
+    yield Call("Function() into", lambda out: native(flat, flat, flat, out=out), into)
+    yield Call("Function.bind", native.bind, {"batch": 3})
     yield Call("Kernel()", lambda q, v, tau: native.kernel(q, v, tau), {"q": flat, "v": flat, "tau": flat})

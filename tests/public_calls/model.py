@@ -18,6 +18,10 @@ from public_calls.common import OPTIONS, URDF, Call, arm, loop, robot
 def models() -> Iterator[Call]:
     I, z = 0.1 * np.eye(3), np.zeros(3)
     body, place = lw.BodyInertia(1.0, z, I), lw.Placement()
+    inertia, there = lw.BodyInertia(1.0, z, I), lw.Placement.at((0, 0, 1))
+    yield Call("BodyInertia.moved", inertia.moved, {"X": there})
+    yield Call("BodyInertia's sum", lambda other: inertia + other, {"other": inertia})
+    yield Call("Placement's product", lambda other: there @ other, {"other": there})
     yield Call("BodyInertia.from_parameters", lw.BodyInertia.from_parameters, {"parameters": body.parameters})
     yield Call("BodyInertia", lw.BodyInertia, {"mass": 1.0, "com": z, "I": I})
     yield Call("Placement", lw.Placement, {"R": np.eye(3), "p": z})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,9 @@ def motions(folder: Any) -> Iterator[Call]:
     yield Call("MeshPair", lw.MeshPair, meshed | {"slot": 0, "name": "p", "margin": 0.01})
     yield Call("mesh_pairs", lw.mesh_pairs, meshed | {"slots": 3})
     slots = lw.mesh_pairs(lw.MeshBody("tip", corners), lw.Ground())
+    finder = lw.find_contacts(robot(), slots, backend="numpy")
+    yield Call("find_contacts()", finder, {"q": robot().neutral()})
+    yield Call("find_contacts().placed", finder.placed, {"q": robot().neutral()})
     yield Call("find_contacts", lw.find_contacts, {"model": robot(), "contacts": slots, "backend": "numpy"})
     yield Call("mesh_bodies", lw.mesh_bodies, {"model": robot(), "links": None, "hull": True})
     yield Call("ground", lw.ground, {"model": robot()})
@@ -96,9 +100,11 @@ def motions(folder: Any) -> Iterator[Call]:
     yield Call("DiscreteStep() of soft rows", bending, {"q": flat, "v": flat, "u": flat, **softly})
     moving = lw.step(robot(), [ball], backend="numpy", pd=True)
     still = np.zeros(robot().nv)
-    at_rest = {"q": robot().neutral(), "v": still, "tau": still, "dt": [1e-3]}
-    left = {**at_rest, "impulses": np.zeros(moving.inputs["impulses"]), "friction": [0.5]}
-    yield Call("step().residuals()", lw.step(robot(), [ball], backend="numpy").residuals(), left)
+    before = {"q": robot().neutral(), "v": still, "tau": still, "dt": [1e-3]}
+    plain = lw.step(robot(), [ball], backend="numpy")
+    yield Call("step() into", partial(plain, **before), {"out": plain(**before)})
+    left = {**before, "impulses": np.zeros(moving.inputs["impulses"]), "friction": [0.5]}
+    yield Call("step().residuals()", plain.residuals(), left)
     yield Call(
         "step()",
         moving,

@@ -342,3 +342,12 @@ def test_nearest_points_of_triangles() -> None:
         points = triangle[0] + s @ (triangle[1:] - triangle[0])
         searched = np.linalg.norm(points - x, axis=1).min()
         assert searched - 0.03 <= np.linalg.norm(y - x) <= searched + 1e-12
+
+
+@pytest.mark.parametrize("count", [25_000, 200_001])
+def test_outsized_hulls_are_refused(count: int) -> None:
+    """Points on a sphere, all of them corners: 100 000 took half a minute, deaf to Ctrl-C for much of it."""
+    x = np.random.default_rng(0).normal(size=(count, 3))
+    ball = lw.MeshBody("cube0", x / np.linalg.norm(x, axis=1, keepdims=True))
+    with pytest.raises(UnsupportedError, match="vertices, more than"):
+        lw.find_contacts(bodies(1.0), lw.mesh_pairs(ball, lw.Ground()), backend="numpy")

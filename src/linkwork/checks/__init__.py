@@ -30,8 +30,8 @@ from linkwork.checks.arrays import (
     bare_as_entry,
     check_memory,
     finite_array,
+    plain_entries,
     real_array,
-    refuse_entries,
 )
 from linkwork.checks.declared import (
     Kind,
@@ -116,8 +116,8 @@ __all__ = [
     "mapping",
     "number",
     "optional",
+    "plain_entries",
     "real_array",
-    "refuse_entries",
     "several",
     "shown",
     "whole",

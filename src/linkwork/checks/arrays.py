@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from array import array as array_of_python
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ def real_array(value: Any, name: str = "") -> np.ndarray:
     truths = name == WEIGHTS
     try:
         if type(value) is not np.ndarray:
-            refuse_entries(value, truths)
+            value = plain_entries(value, truths)
         x = interruptible.as_array(value)
     except (Refused, LinkworkError):
         raise
@@ -49,16 +51,68 @@ BARE = frozenset((float, int, np.float64, np.float32, np.int64, np.int32))
 """Types of numbers, of which lists need no further look."""
 
 
-def refuse_entries(value: Any, truths: bool) -> None:
-    """Refuse what NumPy would convert to numbers: masked entries, and truth values unless `truths`."""
-    if isinstance(value, list | tuple) or _is_sequence(type(value)):
-        if not BARE.issuperset(map(type, value)):
-            for x in value:
-                refuse_entries(x, truths)
-    elif "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+MANY, LONGEST, DEEPEST = 1_000_000, 100_000_000, 32
+"""The most entries of a sequence of a foreign type, which may have no end; the most of nested lists, where one list may
+count many times; and how deep they may be nested."""
+
+AS_MANY = 10
+"""Entries that take NumPy as long as a list of none."""
+
+
+def plain_entries(value: Any, truths: bool) -> Any:
+    """The value, with sequences of foreign types as lists, if NumPy finds nothing but numbers in it.
+
+    Refused is what NumPy would convert to numbers all the same, masked entries, and truth values unless `truths`; and
+    what it would look through for ever.
+    """
+    return _plain(value, truths, DEEPEST, {})[0]
+
+
+def _plain(value: Any, truths: bool, deep: int, seen: dict[int, tuple[Any, int, Any]]) -> tuple[Any, int]:
+    """The same, with the number of entries; `seen` has lists of lists that were looked at, by their identities."""
+    cls = type(value)
+    if not isinstance(value, list | tuple) and not _is_sequence(cls):
+        return value, _refuse_single(value, truths)
+    if (known := seen.get(id(value))) is not None:
+        return known[:2]
+    entries = value
+    if isinstance(value, list | tuple):
+        if cls not in (list, tuple):  # as NumPy takes them, whatever their own iterators say
+            entries = [*(list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value))]
+    elif len(entries := list(islice(value, MANY + 1))) > MANY:
+        raise Refused(f"it has more than {MANY} entries, as a {cls.__name__}; make it an array")
+    count = AS_MANY + len(entries)
+    if not _all_bare(entries):
+        if not deep:
+            raise Refused(f"its lists are nested more than {DEEPEST} times")
+        parts = []
+        for x in entries:
+            if type(x) in (list, tuple) and len(x) < interruptible.ENTRIES and BARE.issuperset(map(type, x)):
+                count += AS_MANY + len(x)
+                parts.append(x)
+            else:
+                part, more = _plain(x, truths, deep - 1, seen)
+                count += more
+                parts.append(part)
+        entries = parts
+        seen[id(value)] = entries, count, value
+    if count > LONGEST:
+        raise Refused(f"its lists have more than {LONGEST} entries; make it an array")
+    return entries, count
+
+
+def _all_bare(entries: Sequence[Any]) -> bool:
+    step = interruptible.ENTRIES
+    return all(BARE.issuperset(map(type, entries[i : i + step])) for i in range(0, len(entries), step))
+
+
+def _refuse_single(value: Any, truths: bool) -> int:
+    """Refuse what is no list and not of numbers; otherwise how many these are."""
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise Refused("entries are masked; fill them first")
-    elif not truths and _dtype(value).kind == "b":
+    if not truths and _dtype(value).kind == "b":
         raise Refused("its entries are of type bool")
+    return value.size if isinstance(value, np.ndarray) else 1
 
 
 def _dtype(value: Any) -> np.dtype[Any]:
@@ -70,7 +124,9 @@ def _is_sequence(cls: type) -> bool:
     """Whether NumPy converts objects of this type entry by entry, as it does lists."""
     indexed = hasattr(cls, "__getitem__") and hasattr(cls, "__len__")
     whole = ("__array__", "__array_interface__", "__array_struct__", "keys")
-    return indexed and not issubclass(cls, str | memoryview) and not any(hasattr(cls, n) for n in whole)
+    if not indexed or issubclass(cls, str | bytes | bytearray | memoryview | array_of_python):
+        return False
+    return not any(hasattr(cls, n) for n in whole)
 
 
 def _as_double(x: np.ndarray) -> np.ndarray:
@@ -150,7 +206,8 @@ ANY_POSITIONS, ANY_VELOCITIES = (Sized("finite numbers", nothing, size, True, lo
 def _matrix(value: Any) -> Any:
     """Of any backend; numbers are finite, symbols may be anything."""
     if isinstance(value, np.ndarray | list | tuple | memoryview):
-        value = finite_array(value, float(np.finfo(float).max))
+        x = real_array(value)
+        value = _finite(x, float(np.finfo(float).max)) if x.ndim == 2 else x
     shape = getattr(value, "shape", None)
     if not isinstance(shape, tuple) or len(shape) != 2:
         raise Refused

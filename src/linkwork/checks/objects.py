@@ -91,7 +91,8 @@ def mapping(kind: Kind, what: str = "") -> Kind:
     def take(value: Any) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             raise Refused
-        return {NAME.checked("a key", n, {}): kind.checked(f"what '{n}' stands for", x, {}) for n, x in value.items()}
+        named = [(NAME.checked("a key", n, {}), x) for n, x in value.items()]
+        return {n: kind.checked(f"what '{n}' stands for", x, {}) for n, x in named}
 
     return Kind(what or f"a dictionary from names to what is {kind.what}", take)
 
@@ -129,10 +130,10 @@ def either(*kinds: Kind) -> Kind:
 
 
 def instance(cls: type | tuple[type, ...], what: str) -> Kind:
-    """An object of a class."""
+    """An object of a class, whatever it says of itself (`__class__`)."""
 
     def take(value: Any) -> Any:
-        if not isinstance(value, cls):
+        if not issubclass(type(value), cls):
             raise Refused
         return value
 
@@ -173,7 +174,7 @@ CONSTRAINT = like(
 def _path(value: Any) -> Path:
     if not isinstance(value, str | os.PathLike):
         raise Refused
-    text = os.fsdecode(os.fspath(value))
+    text = str.__str__(os.fsdecode(os.fspath(value)))
     if not text or "\0" in text:
         raise Refused
     return Path(text)

@@ -66,13 +66,14 @@ class Arguments:
     def _checked(self, name: str, value: Any) -> np.ndarray:
         shape = self._shapes.get(name, (self.inputs[name],))
         try:
-            x = interruptible.typed(bare_as_entry(real_array(value, name), shape), self.dtype)
+            x = bare_as_entry(real_array(value, name), shape)
         except Refused as why:
             raise InputError(f"{self.name}: '{name}' is not an array of numbers ({str(why) or shown(value)})") from None
         if x.ndim not in (len(shape), len(shape) + 1) or x.shape[-len(shape) :] != shape:
             one, many = str(shape), f"(batch, {', '.join(map(str, shape))})"
             raise InputError(f"{self.name}: '{name}' has shape {x.shape}; this model needs {one} or {many}")
         check_memory(f"{self.name}: '{name}', {x.shape}", x.size, "give fewer states at a time")
+        x = interruptible.typed(x, self.dtype)
         x = x.reshape(*x.shape[: x.ndim - len(shape)], self.inputs[name])
         if not interruptible.all_finite(x):
             raise InputError(f"{self.name}: '{name}' has entries that are NaN or infinite")

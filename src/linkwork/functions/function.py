@@ -296,7 +296,9 @@ class Function(Traced, Generic[R]):
 
     def _into(self, out: Any) -> list[Any]:
         """The arrays to write to."""
-        return list(out) if isinstance(out, list | tuple) else [out]
+        if isinstance(out, list):
+            return [*list.__iter__(out)]  # whatever the iterator of a subclass says
+        return [*tuple.__iter__(out)] if isinstance(out, tuple) else [out]
 
     def _filled(self, into: list[Any], result: Any, arrays: list[np.ndarray]) -> Any:
         """The result in these arrays."""

@@ -27,7 +27,7 @@ GRAPHS = ("sdf", "usd")
 def _source(value: object) -> object:
     if not isinstance(value, str | os.PathLike):
         raise Refused
-    return value if isinstance(value, str) else Path(os.fsdecode(os.fspath(value)))
+    return str.__str__(value) if isinstance(value, str) else Path(os.fsdecode(os.fspath(value)))
 
 
 SOURCE = Kind("a path, a name or XML text", _source)

@@ -16,7 +16,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from linkwork.errors import LinkworkError, LoadError, users_level
+from linkwork.errors import LinkworkError, LoadError, Printable, users_level
 from linkwork.io.files import regular_size
 from linkwork.system.files import NO_WAIT
 
@@ -30,7 +30,7 @@ MAX_LINKS = 4_000
 MAX_CONSTRAINTS = 4_000
 
 
-class LoadWarning(UserWarning):
+class LoadWarning(Printable, UserWarning):
     """A mistake in a robot file that does not keep it from being loaded."""
 
 

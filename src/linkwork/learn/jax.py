@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.checks import WEIGHTS, Refused, bare_as_entry, checked, refuse_entries, shown
+from linkwork.checks import WEIGHTS, Refused, bare_as_entry, checked, plain_entries, shown
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.kernels.calls.kernel import Kernel
@@ -152,9 +152,7 @@ def _array(of: Function[Any], x: Any, name: str, dtype: np.dtype[Any]) -> Any:
     what, kinds = shown(x), (np.floating, np.integer, *([np.bool_] if name == WEIGHTS else []))
     try:
         if not isinstance(x, str | bytes):
-            if isinstance(x, list | tuple):
-                refuse_entries(x, name == WEIGHTS)
-            array = jnp.asarray(x)
+            array = jnp.asarray(plain_entries(x, name == WEIGHTS) if isinstance(x, list | tuple) else x)
             if any(jnp.issubdtype(array.dtype, kind) for kind in kinds):
                 return array.astype(dtype)
             what = f"an array of {array.dtype}"

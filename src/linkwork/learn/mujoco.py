@@ -24,6 +24,7 @@ import numpy as np
 
 from linkwork.checks import (
     FLAG,
+    WEIGHTS,
     Kind,
     Refused,
     checked,
@@ -32,6 +33,7 @@ from linkwork.checks import (
     instance,
     like,
     optional,
+    real_array,
     several,
     shown,
     whole,
@@ -399,7 +401,7 @@ def _numbers(name: str, value: Any) -> np.ndarray:
 def _array(name: str, value: Any) -> np.ndarray:
     """Whatever is given, as an array."""
     try:
-        return np.asarray(value)
+        return real_array(value, WEIGHTS)  # ids may be a mask
     except Exception:  # objects may do what they like
         raise InputError(f"{name} is an array, not {shown(value)}") from None
 

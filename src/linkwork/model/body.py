@@ -83,6 +83,8 @@ class Placement(Value):
 
     def __matmul__(self, other: Placement) -> Placement:
         """First this placement, then `other` in its frame."""
+        if type(other) is not Placement:
+            other = PLACEMENT.checked("the second placement", other, {})
         return Placement(self.R @ other.R, self.p + self.R @ other.p)
 
     def inverse(self) -> Placement:
@@ -173,9 +175,11 @@ class BodyInertia(Value):
 
     def moved(self, X: Placement) -> BodyInertia:
         """In the frame in which this link frame has placement X."""
+        X = PLACEMENT.checked("X", X, {})
         return BodyInertia(self.mass, X.p + X.R @ self.com, X.R @ self.I @ X.R.T)
 
     def __add__(self, other: BodyInertia) -> BodyInertia:
+        other = INERTIA.checked("the second inertia", other, {})
         mass = self.mass + other.mass
         if mass == 0:
             return BodyInertia(0.0, self.com, self.I + other.I)

@@ -119,9 +119,10 @@ def take_outputs(ports: Sequence[Port], out: Any, dtype: np.dtype[Any], batch: i
         names = listing(port.name for port in ports)
         raise InputError(f"out= needs {len(ports)} arrays ({names}), {len(arrays)} were given")
     rows = []
+    arrays = [np.ndarray.view(x, np.ndarray) if issubclass(type(x), np.ndarray) else x for x in arrays]
     for port, shape, x in zip(ports, shapes, arrays, strict=True):
-        if not isinstance(x, np.ndarray) or x.shape != shape or x.dtype != dtype:
-            what = f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
+        if type(x) is not np.ndarray or x.shape != shape or x.dtype != dtype:
+            what = f"{x.dtype} {x.shape}" if type(x) is np.ndarray else type(x).__name__
             raise InputError(f"out= for '{port.name}' is {what}; a {dtype} array of shape {shape} is needed")
         whole = x if batch is not None else x[None]
         fitting = _row_strided(whole, dtype)

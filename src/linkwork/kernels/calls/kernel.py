@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwork.checks import check_memory
 from linkwork.errors import InputError, KernelError
 from linkwork.forks import BUSY
 from linkwork.kernels.cache import object_cache as disk
@@ -350,6 +351,8 @@ class Bound(Generic[R]):
             raise InputError(f"batch={batch}: a number of states, or None for one")
         form = kernel._form(1 if batch in (None, 1) else kernel.lanes)
         lead, count = ((), 1) if batch is None else ((batch,), batch)
+        entries = count * sum(port.size for port in (*kernel.inputs, *kernel.outputs))
+        check_memory(f"buffers for {count} states", entries * kernel.dtype.itemsize // 8, "bind fewer states")
         arrays = [np.zeros((*lead, *port.shape), kernel.dtype) for port in kernel.inputs]
         for port in kernel.outputs:
             whole = (*lead, *port.shape)

@@ -38,6 +38,10 @@ taken for an edge in two of three cases."""
 MOST = 20_000
 """Pairs of triangles of two surfaces that are looked at."""
 
+COARSER = "take a coarser mesh"
+POINTS, HULL = 200_000, 20_000
+"""The most vertices of which a convex hull is taken, and the most that it may have: two seconds each."""
+
 
 @checked(model=MODEL, contacts=CONTACTS, backend=choice("backend for kinematics", ("kernel", "numpy")))
 def find_contacts(model: Model, contacts: Sequence[Contact | Pair], backend: str = "kernel") -> ContactFinder:
@@ -176,7 +180,15 @@ def solid_of(model: Model, body: Meshed, coal: Any) -> Solid:
         raise InputError(f"the block on '{body.frame}' is flat; contacts of meshes need solids with a volume")
     points = CORNERS * np.asarray(body.size, dtype=float) / 2 if isinstance(body, Block) else body.vertices
     if isinstance(body, Block) or body.convex:
+        if len(points) > POINTS:
+            raise UnsupportedError(
+                f"the mesh on '{body.frame}' has {len(points)} vertices, more than {POINTS}: {COARSER}"
+            )
         points, triangles = hull_of(points, coal)
+        if len(points) > HULL:
+            raise UnsupportedError(
+                f"the convex hull of the mesh on '{body.frame}' has {len(points)} vertices, more than {HULL}: {COARSER}"
+            )
         x = points @ X.R.T + X.p
         faces = faces_of(x, triangles)
         shape = coal.Convex(_vectors(x, coal), _triangles(triangles, coal))

@@ -22,6 +22,7 @@ from linkwork.errors import InputError, LinkworkError, listing, not_found
 from linkwork.simulation.records.trajectory import (
     ABOUT,
     FORMATS,
+    PIECE,
     SUM,
     TABLES,
     Event,
@@ -82,8 +83,14 @@ def _array(path: Path, name: str, part: IO[bytes], size: int) -> np.ndarray:
     count = int(np.prod(shape, dtype=object))
     if count * dtype.itemsize != size - part.tell():
         raise _refused(path, f"'{name}' has {size - part.tell()} bytes for an array of {dtype} with shape {shape}")
-    data = part.read()
-    return np.frombuffer(data, dtype, count).reshape(shape, order="F" if fortran else "C").copy()
+    out, room = np.empty(count, dtype), size - part.tell()
+    data = out.view(np.uint8)
+    for i in range(0, max(room, 1), PIECE):
+        piece = part.read(PIECE if room - i > PIECE else -1)  # the last one ends with the checksum
+        if len(piece) != min(PIECE, room - i):
+            raise _refused(path, f"'{name}' is not as long as it says")
+        data[i : i + PIECE] = np.frombuffer(piece, np.uint8)
+    return out.reshape(shape, order="F" if fortran else "C")
 
 
 def _csv(path: Path) -> Trajectory:

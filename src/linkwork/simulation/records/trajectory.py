@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwork import chunked_arrays as interruptible
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import (
     ANY_ARRAY,
@@ -47,6 +49,8 @@ pages only.
 
 A .csv file begins with a comment of this key and the checksum of its headings and numbers.
 """
+PIECE = 1 << 18
+"""Bytes that are packed or unpacked at once: some milliseconds."""
 
 
 @checked_class(t=NUMBER, kind=NAME, contact=NAME)
@@ -147,7 +151,7 @@ class Trajectory:
     def _write(self, path: Path) -> None:
         if path.suffix == ".npz":
             arrays: dict[str, Any] = {n: getattr(self, n) for n in ("t", *TABLES)}
-            np.savez_compressed(path, **arrays, about=np.array(self._about()))
+            _write_archive(path, {**arrays, "about": np.array(self._about())})
         elif path.suffix == ".csv":
             with path.open("w", newline="", encoding="utf-8") as stream:
                 headings, matrix = self._headings(), self._matrix()
@@ -198,7 +202,23 @@ class Trajectory:
         return ["t", *(f"{table}.{n}" for table in TABLES for n in self.names[table])]
 
     def _matrix(self) -> np.ndarray:
-        return np.column_stack([self.t, *(getattr(self, n) for n in TABLES)])
+        columns = [self.t[:, None], *(getattr(self, n) for n in TABLES)]
+        out = np.empty((len(self.t), sum(x.shape[1] for x in columns)))
+        for rows in interruptible.pieces(out):
+            out[rows] = np.concatenate([x[rows] for x in columns], axis=1)
+        return out
+
+
+def _write_archive(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """What `numpy.savez_compressed` writes, in pieces: packing is slow, and Ctrl-C is handled between them."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, x in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as part:
+                x = interruptible.packed(x)
+                np.lib.format.write_array_header_1_0(part, np.lib.format.header_data_from_array_1_0(x))
+                data = x.reshape(-1).view(np.uint8)
+                for i in range(0, len(data), PIECE):
+                    part.write(data[i : i + PIECE].tobytes())
 
 
 def column_names(model: Model) -> dict[str, tuple[str, ...]]:
@@ -249,7 +269,10 @@ def _row_units(model: Model) -> list[str]:
 def checksum(headings: Sequence[str], matrix: np.ndarray, about: str) -> str:
     """The checksum of all content of a file."""
     words = json.dumps([*headings, about]).encode()
-    return hashlib.sha256(words + np.ascontiguousarray(matrix, float).tobytes()).hexdigest()
+    found, numbers = hashlib.sha256(words), np.ascontiguousarray(matrix, float)
+    for at in interruptible.pieces(numbers):
+        found.update(numbers[at])
+    return found.hexdigest()
 
 
 def check_suffix(path: Path) -> None:

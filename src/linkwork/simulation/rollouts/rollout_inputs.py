@@ -114,7 +114,7 @@ def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | Non
         x = value
     else:
         try:
-            x = interruptible.typed(real_array(value, name), dtype)
+            x = real_array(value, name)
         except Refused as why:
             raise InputError(f"'{name}' is not an array of numbers ({str(why) or shown(value)})") from None
     if x.ndim == 0:
@@ -126,6 +126,7 @@ def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | Non
         shapes = f"({size},), (times, {size}) or (batch, times, {size})" if timed else f"({size},) or (batch, {size})"
         raise InputError(f"'{name}' has shape {x.shape}; it needs {shapes}")
     check_memory(f"'{name}', {x.shape}, and a result as large", 2 * x.size, "give fewer states at a time")
+    x = interruptible.typed(x, dtype)
     if not interruptible.all_finite(x):
         raise InputError(f"'{name}' has entries that are NaN or infinite")
     return x

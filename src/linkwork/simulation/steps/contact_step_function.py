@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from linkwork.algorithms.contact.residuals import residuals
 from linkwork.backends import Array, Ops
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.checks import ARRAY, FLAG, LARGEST, checked, choice, optional
+from linkwork.checks import ARRAY, FLAG, LARGEST, check_memory, checked, choice, optional
 from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.errors import InputError, warn_many, warn_unsolved
@@ -227,7 +228,11 @@ class StepFunction(Function[StepResult]):
     def _into(self, out: Any) -> list[Any]:
         arrays = super()._into([*out] if isinstance(out, StepResult) else out)
         report = getattr(out, "_report", None)
-        return [*arrays, np.empty((*np.shape(arrays[0])[:-1], 3), self.dtype) if report is None else report]
+        if report is None:
+            batch = arrays[0].shape[:-1] if arrays and type(arrays[0]) is np.ndarray else ()
+            check_memory(f"a report of {batch} states", 3 * math.prod(batch), "give fewer states at a time")
+            report = np.empty((*batch, 3), self.dtype)
+        return [*arrays, report]
 
     def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
         """The result, if it is finite, or that of more digits; one that has not converged gives a warning."""
