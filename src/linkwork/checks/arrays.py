@@ -69,7 +69,7 @@ def plain_entries(value: Any, truths: bool) -> Any:
 
 
 def _plain(value: Any, truths: bool, deep: int, seen: dict[int, tuple[Any, int, Any]]) -> tuple[Any, int]:
-    """The same, with the number of entries; `seen` has lists of lists that were looked at, by their identities."""
+    """The same, with the number of entries; `seen` has nested lists that were looked at, by identity."""
     cls = type(value)
     if not isinstance(value, list | tuple) and not _is_sequence(cls):
         return value, _refuse_single(value, truths)

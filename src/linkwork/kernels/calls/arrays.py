@@ -119,7 +119,7 @@ def take_outputs(ports: Sequence[Port], out: Any, dtype: np.dtype[Any], batch: i
         names = listing(port.name for port in ports)
         raise InputError(f"out= needs {len(ports)} arrays ({names}), {len(arrays)} were given")
     rows = []
-    arrays = [np.ndarray.view(x, np.ndarray) if issubclass(type(x), np.ndarray) else x for x in arrays]
+    arrays = [_plain(x) for x in arrays]
     for port, shape, x in zip(ports, shapes, arrays, strict=True):
         if type(x) is not np.ndarray or x.shape != shape or x.dtype != dtype:
             what = f"{x.dtype} {x.shape}" if type(x) is np.ndarray else type(x).__name__
@@ -133,6 +133,12 @@ def take_outputs(ports: Sequence[Port], out: Any, dtype: np.dtype[Any], batch: i
         if np.may_share_memory(x, y) and np.shares_memory(x, y):
             raise InputError(f"out= for '{one.name}' and '{other.name}' share memory: each needs an array of its own")
     return rows
+
+
+def _plain(x: Any) -> Any:
+    """An array of a subclass as a plain one of the same memory."""
+    cls = type(x)
+    return np.ndarray.view(x, np.ndarray) if cls is not np.ndarray and issubclass(cls, np.ndarray) else x
 
 
 def separate(inputs: list[Rows], outputs: list[Rows]) -> list[Rows]:

@@ -210,7 +210,7 @@ class Trajectory:
 
 
 def _write_archive(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """What `numpy.savez_compressed` writes, in pieces: packing is slow, and Ctrl-C is handled between them."""
+    """What `numpy.savez_compressed` writes, in pieces, between which Ctrl-C is handled."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, x in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as part:
