@@ -6,14 +6,16 @@ accelerations, M^-1 of what is missing, that is 1e-9 and less of those of a usua
 levers or by gears, if a light link with penalised rows carries heavy ones, or a body is far away from its frame. How
 much more is measured in a few states; with a smaller penalty it is less in proportion, and an iteration is added.
 
-Forces lam + mu U (k - J a) have the rounding of J a - k, too, whose terms contain gravity: as accelerations that is
-M^-1 J^T mu U eps |terms|, at most 8e-9 on usual robots, and more for rows with a short lever, whose U is large. What is
-measured in two states is rounding, and may be a hundredth of that in others, so that the largest of both counts, and of
-what is predicted in a few states more: it varies by a factor of 300 where a mechanism has one way to move.
+Forces lam + mu U (k - sum K_l a_l) have the rounding of that sum, too, whose terms contain gravity, and each link gets
+it on its own: as accelerations that is the sum of |M^-1 J_l^T K_l^T| mu U eps |terms|, at most 8e-9 on usual robots, and
+more for rows with a short lever, whose U is large, or between light links that accelerate much. What is measured in two
+states is rounding, and may be a hundredth of that in others, so that the largest of both counts, and of what is
+predicted in a few states more: it varies by a factor of 300 where a mechanism has one way to move.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -21,13 +23,14 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.algorithms import registry
+from linkwork.algorithms.common.activation import over_links
 from linkwork.algorithms.common.iteration import Prox, run
 from linkwork.algorithms.constrained.kkt import joint_space, kkt
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.row_inertia import units
-from linkwork.constraints.rows import constraint_rows
+from linkwork.constraints.rows import constraint_rows, jacobian_blocks
 from linkwork.functions.solver import Solver
 from linkwork.model import Model, Motion
 from linkwork.model.digest import digest
@@ -179,21 +182,27 @@ def _sample(model: Model, closed: bool, seed: int) -> Sample:
     passive = joint_forces(model, q, v, NUMPY)
     applied = tau if passive is None else tau + passive
     JT = joint_space(motion)[0].T
-    free, moved = np.split(np.linalg.solve(M, np.hstack([applied - rnea(motion, None), JT])), [1], axis=1)
-    a = kkt(motion, applied)[0]
-    lost = np.abs(moved) @ (EPS * _terms(motion, a))
+    free, a = np.linalg.solve(M, applied - rnea(motion, None)), kkt(motion, applied)[0]
+    pushes = [(np.linalg.solve(M, push), terms) for push, terms in _pushes(motion, a)]
+    lost = sum((np.abs(moved) @ (EPS * terms) for moved, terms in pushes), np.zeros_like(a))
     rounding = float((lost / length).max(initial=0.0))
     return Sample(q, v, tau, length, motion, M, JT, applied, a, free, rounding)
 
 
-def _terms(motion: Motion, a: np.ndarray) -> np.ndarray:
-    """U times the absolute terms of J a - k over links and joints, m x 1: what a penalty of 1 multiplies."""
-    links, at, parts = motion.accelerations(a), motion.model.topology.v_slices, [np.zeros((0, 1))]
+def _pushes(motion: Motion, a: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """For each constraint and link that it is on, J_l^T K_l^T, and U times the absolute terms of its rows.
+
+    Rows over joints are those over links that methods make of them.
+    """
+    links, at = motion.accelerations(a), motion.model.topology.v_slices
     for rows, unit in zip(constraint_rows(motion), units(motion.model), strict=True):
-        terms = np.abs(rows.k)
-        terms = terms + sum(np.abs(K) @ np.abs(links[l]) for l, K in rows.links.items())
-        parts.append(unit * (terms + sum(np.abs(G) @ np.abs(a[at[i]]) for i, G in rows.joints.items())))
-    return np.concatenate(parts)
+        r = over_links(motion, rows)
+        terms = np.abs(r.k) + sum(np.abs(K) @ np.abs(links[l]) for l, K in r.links.items())
+        for l, K in r.links.items():
+            push = np.zeros((len(a), len(r.k)))
+            for i, block in jacobian_blocks(motion, {l: K}, {}).items():
+                push[at[i]] = block.T
+            yield push, unit * terms
 
 
 def _position(model: Model, closed: bool, rng: np.random.Generator, seed: int) -> np.ndarray:
