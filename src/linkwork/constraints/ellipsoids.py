@@ -1,8 +1,8 @@
 """Ellipsoids as candidates of contact, on planes and over curved ground.
 
-Places are A x for unit vectors x, A = X D. On a plane x = -A^T n / |A^T n| touches. Over curved ground the distance g(x)
-may have several minima: a flat ellipsoid touches a valley with its edge, at two or three places, and a hill with its
-face. With the ground's normal n below the place the slope of g on the unit sphere is
+Places are A x for unit vectors x, A = X D. On a plane x = -A^T n / |A^T n| touches. Over curved ground the distance
+g(x) may have several minima: a flat ellipsoid touches a valley with its edge, at two or three places, and a hill with
+its face. With the ground's normal n below the place the slope of g on the unit sphere is
 
     f - (x^T f) x,      f = A^T n,
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,14 +28,19 @@ from linkwork.model.body import PLACEMENT, Placement
 if TYPE_CHECKING:
     from linkwork.model.motion import Motion
 
-NEARER = 7
-"""Steps from the best sample."""
+NEARER = 5
+"""Steps from the best sample: with seven energy of thrown ellipsoids rises by as much."""
 
-APART = 0.5
+RINGS = ((-1.2, 8), (-0.45, 16), (0.0, 16), (0.45, 16), (1.2, 8))
+"""Samples around the thinnest axis: x along that, and how many. Energy of ellipsoids 25 times as wide as thick on waves
+with a radius of curvature of 0.3 m rises in steps of 0.5 ms by up to 0.009 of 4.4 J with 12 instead of 16 of them, by
+0.007 without the outer rings, and by 0.002 with these."""
+
+APART = 0.7
 """The cosine of the least angle (of x) between two places of one body."""
 
-MOST = 0.5
-"""The largest of these steps (rad)."""
+MOST = 0.2
+"""The largest of these steps (rad): half of what is between samples."""
 
 
 @checked_class(
@@ -105,11 +109,16 @@ class EllipsoidContact(RoundContact):
         return A @ x, below, can_be_foreseen(n, A @ skin.first, A @ x, 4 * (by.T @ by), xp)
 
 
-class Skin(Outline):
+class Skin(Outline[EllipsoidContact]):
     """An ellipsoid over curved ground."""
 
-    contact: EllipsoidContact
-    units = [np.array([x]).T / np.linalg.norm(x) for x in product((-1.0, 0.0, 1.0), repeat=3) if any(x)]
+    @property
+    def units(self) -> Sequence[np.ndarray]:
+        """Rings around the thinnest axis, and the ends of that."""
+        thin = int(np.argmin(np.asarray(self.contact.radii, dtype=float)))
+        around = [(up, a) for up, count in RINGS for a in 2 * np.pi / count * np.arange(count)]
+        x = [(0.0, 0.0, -1.0), (0.0, 0.0, 1.0), *((np.cos(a), np.sin(a), up) for up, a in around)]
+        return [np.roll(a, thin + 1)[:, None] / np.linalg.norm(a) for a in x]
 
     @cached_property
     def first(self) -> Array:
@@ -133,7 +142,7 @@ class Skin(Outline):
         for sample in samples:
             lower = sample[0] < best[0]
             best = tuple(xp.where(lower, a, b) for a, b in zip(sample, best, strict=True))
-        return self.nearer(*best[1:], axes, centre)[0]
+        return self.nearer(best[1], best[2], axes, centre)[0]
 
     def nearer(self, x: Array, n: Array, axes: Array, centre: Array) -> tuple[Array, Array]:
         """x of the nearest place of a body with this centre and A, and the normal below it, from a first x and n."""

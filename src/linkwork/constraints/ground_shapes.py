@@ -7,7 +7,7 @@ place moves when it rolls.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -105,7 +105,7 @@ class RoundContact(Contact):
         """A: places are centre + A x for unit vectors x, in the axes of the frame."""
         raise NotImplementedError
 
-    def outline(self, motion: Motion, ground: Surface) -> Outline:
+    def outline(self, motion: Motion, ground: Surface) -> Outline[Any]:
         """All of its places, over curved ground."""
         raise NotImplementedError
 

@@ -124,11 +124,12 @@ class Spot(NamedTuple):
     bend: Array
 
 
-class Rim(Outline):
+class Rim(Outline[RimContact]):
     """A rim over curved ground."""
 
-    contact: RimContact
-    units = [np.array([[np.cos(a)], [np.sin(a)]]) for a in 2 * np.pi / SAMPLES * np.arange(SAMPLES)]
+    @property
+    def units(self) -> Sequence[np.ndarray]:
+        return [np.array([[np.cos(a)], [np.sin(a)]]) for a in 2 * np.pi / SAMPLES * np.arange(SAMPLES)]
 
     @cached_property
     def first(self) -> Spot:

@@ -10,7 +10,8 @@ that is lowest at the end of a step with v*, with a gap that makes it exact ther
 the impulse at the lowest place alone, the second with those at both places, and so on: Kelley's method of cutting
 planes, with impulses without friction, by sweeps over the laws so far.
 
-Over curved ground the distances of a body, and what they become with v*, are sampled all around (constraints/outlines.py).
+Over curved ground the distances of a body, and what they become with v*, are sampled all around
+(constraints/outlines.py).
 
 A body that is below the ground already must not sink deeper. A further candidate stays where it is without all
 that (`place`) if the body sinks by next to nothing, SHARE (gap(x*) - gap) + FALLS g h^2, or is nearly at rest.
@@ -19,7 +20,7 @@ that (`place`) if the body sinks by next to nothing, SHARE (gap(x*) - gap) + FAL
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from linkwork.algorithms.contact.approach import Approach, rolled
 from linkwork.algorithms.contact.mobility import Mobility, columns_of, times
@@ -27,7 +28,7 @@ from linkwork.backends.ops import Array
 from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface, Touch
 from linkwork.constraints.ground_shapes import RoundContact, turned
-from linkwork.constraints.outlines import Outline
+from linkwork.constraints.outlines import FAR, Outline
 from linkwork.constraints.rows import jacobian_blocks
 from linkwork.lazy import cached_property
 from linkwork.model import Motion
@@ -177,8 +178,11 @@ class Rolling:
 class RollingOver(Rolling):
     """A round body over curved ground, where the lowest place is looked for all around."""
 
+    free_place: tuple[Array, Array] | None = None
+    """Where the candidate before would be if it were not used elsewhere, and its gap; FAR if it is there."""
+
     @cached_property
-    def outline(self) -> Outline:
+    def outline(self) -> Outline[Any]:
         """All of it."""
         return self.contact.outline(self.motion, self.ground)
 
@@ -201,10 +205,17 @@ class RollingOver(Rolling):
         there = c.evaluate(self.motion, self.ground, outline.place(x))
         deep = there.gap + (there.axes[:, 2:3].T @ (v + arm + axes @ x))[0, 0] - self.sunk
         used = self._sinks(deep, there.gap - self.touch.gap)
-        place = outline.nearest(c)
+        place = self._else(c, used)
         touch = c.evaluate(self.motion, self.ground, place + used * (outline.place(x) - place))
         gap = used * (deep - h * (self._row(there, place).T @ V)[0, 0]) + (1.0 - used) * touch.gap
         return self._with(touch._replace(gap=gap), self._row(touch, place), c)
+
+    def _else(self, c: RoundContact, used: Array) -> Array:
+        """Where this candidate is unless it is `used`: at the place of the one before if that is free, and nearer."""
+        xp, place = self.xp, self.outline.nearest(c)
+        gap, before = c.evaluate(self.motion, self.ground, place).gap, self.free_place
+        self.free_place = place, xp.where(used > 0, gap, FAR)
+        return place if before is None else xp.where(before[1] < gap, before[0], place)
 
     def _row(self, touch: Touch, place: Array) -> Array:
         """b: n^T (v + w x d) = b^T V, for the normal n of this touch."""
