@@ -121,7 +121,7 @@ def test_flat_ellipsoids_touch_hills_wherever_they_are_nearest() -> None:
     plates = [lw.EllipsoidContact("ball", radii=radii, further=k) for k in range(3)]
     up, around = (a.ravel() for a in np.meshgrid(np.linspace(-1, 1, 401), np.linspace(0, 2 * np.pi, 361)))
     a = np.column_stack([np.sqrt(1 - up**2) * np.cos(around), np.sqrt(1 - up**2) * np.sin(around), up])
-    for _ in range(12):
+    for _ in range(20):
         q = np.r_[0.02 * rng.standard_normal(2) + [0, np.pi / 4], 0.1, 0.01 * rng.standard_normal(3), 1.0]
         q[3:] /= np.linalg.norm(q[3:])
         for _ in range(10):
