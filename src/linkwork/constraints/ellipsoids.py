@@ -145,7 +145,7 @@ class Skin(Outline[EllipsoidContact]):
         return self.nearer(best[1], best[2], axes, centre)[0]
 
     def nearer(self, x: Array, n: Array, axes: Array, centre: Array) -> tuple[Array, Array]:
-        """x of the nearest place of a body with this centre and A, and the normal below it, from a first x and n."""
+        """x of the nearest place of a body with this centre and A, and n below it, from first ones."""
         xp, none = self.xp, self.xp.zeros(3)
         before = slope = none
         for k in range(NEARER):

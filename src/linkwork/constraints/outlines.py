@@ -55,5 +55,5 @@ class Outline(Generic[Candidate]):
         raise NotImplementedError
 
     def lowest(self, z: Sequence[Array], axes: Array, centre: Array) -> Array:
-        """x of the place of a body with this centre and A that is nearest, with the distances z of its samples."""
+        """x of the nearest place of a body with this centre and A; z are the distances of its samples."""
         raise NotImplementedError

@@ -211,7 +211,7 @@ class RollingOver(Rolling):
         return self._with(touch._replace(gap=gap), self._row(touch, place), c)
 
     def _else(self, c: RoundContact, used: Array) -> Array:
-        """Where this candidate is unless it is `used`: at the place of the one before if that is free, and nearer."""
+        """Where this candidate is unless it is `used`: where the one before would be, if that is free."""
         xp, place = self.xp, self.outline.nearest(c)
         gap, before = c.evaluate(self.motion, self.ground, place).gap, self.free_place
         self.free_place = place, xp.where(used > 0, gap, FAR)

@@ -91,7 +91,7 @@ class Problem:
         return parts
 
     def sharing(self, share: Array, xp: Ops) -> Problem:
-        """The same with a share of what is in g as a whole: m, and what brings contacts of arms out of the ground."""
+        """The same with a share of m, and of what brings contacts of arms out of the ground."""
         out, g, up = copy(self), list(self.g), xp.constant([0.0, 0.0, 1.0])
         for i, m in self.rolls.items():
             g[i] = g[i] + (share - 1.0) * m
