@@ -1,4 +1,4 @@
-"""No step leaves more kinetic energy than there is without contacts, but for what brings bodies out of the ground.
+"""No step leaves more kinetic energy than without contacts, but for what comes out of the ground.
 
 The law of a round body is that of the place in the middle of the step, u = J v+ + m (problem.py), while its impulse
 acts where it touches now. So p^T u <= 0 leaves p^T J v+ <= -p^T m, and with u_free = J v_free, J v+ = u_free + G p
