@@ -125,6 +125,18 @@ def test_stacks_rest(backend: str, count: int, ratio: float, method: str | None)
     assert carried == pytest.approx(9.81 * model.mass, rel=1e-6)
 
 
+@pytest.mark.parametrize("slip", [1e17, 1e40])
+def test_steps_start_from_any_slip_that_steps_return(slip: float) -> None:
+    """A contact that slips and hardly pushes remembers a huge ratio: the next step was told to be singular."""
+    box = [lw.BoxContact("cube0", friction=0.5, size=(SIDE,) * 3, corner=k) for k in range(4)]
+    q, v = np.array([0, 0, SIDE / 2, 0, 0, 0, 1]), np.array([1.0, 0, 0, 0, 0, 0])
+    step = lw.step(bodies(1), box, method="active_set")
+    start = np.r_[np.zeros(12), slip, np.ones(3)]
+    after = step(q, v, np.zeros(6), 1e-3, impulses=start)
+    assert after.converged
+    assert after.v[0] == pytest.approx(1 - 0.5 * 9.81e-3, rel=1e-9)
+
+
 def test_both_methods_agree() -> None:
     model, rng = quadruped(), np.random.default_rng(0)
     feet = [n for n in model.frames if n.endswith("foot")]

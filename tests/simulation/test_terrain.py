@@ -114,6 +114,32 @@ def test_eggs_touch_hills_where_they_are_nearest() -> None:
         assert abs(nearest) < 3e-6
 
 
+def test_flat_ellipsoids_touch_hills_wherever_they_are_nearest() -> None:
+    """Against a search over their surface: in a valley they lie on their edges, at places apart from each other."""
+    rng, radii, seconds = np.random.default_rng(6), np.array([0.1, 0.1, 0.004]), 0
+    hills = lw.Terrain(lambda x, y: 0.1 * np.sin(3 * x) * np.cos(2 * y))
+    plates = [lw.EllipsoidContact("ball", radii=radii, further=k) for k in range(3)]
+    up, around = (a.ravel() for a in np.meshgrid(np.linspace(-1, 1, 401), np.linspace(0, 2 * np.pi, 361)))
+    a = np.column_stack([np.sqrt(1 - up**2) * np.cos(around), np.sqrt(1 - up**2) * np.sin(around), up])
+    for _ in range(8):
+        q = np.r_[0.005 * rng.standard_normal(2) + [0, np.pi / 4], 0.1, 0.002 * rng.standard_normal(3), 1.0]
+        q[3:] /= np.linalg.norm(q[3:])
+        for _ in range(10):
+            q[2] -= min(touched(plate, hills, q, np.zeros(6))[0] for plate in plates)
+        x = q[:3] + (a * radii) @ np.asarray(lw.forward_kinematics(ball())(q).rotations[0]).T
+        height, dx = 0.1 * np.sin(3 * x[:, 0]) * np.cos(2 * x[:, 1]), 0.3 * np.cos(3 * x[:, 0]) * np.cos(2 * x[:, 1])
+        dy = -0.2 * np.sin(3 * x[:, 0]) * np.sin(2 * x[:, 1])
+        gaps = (x[:, 2] - height) / np.sqrt(1 + dx**2 + dy**2)
+        assert gaps.min() == pytest.approx(0, abs=1e-5)
+        across = a @ a[gaps.argmin()] < -0.5  # the other side of the edge
+        second = gaps[across].min()
+        if second < 1e-3:
+            others = [touched(plate, hills, q, np.zeros(6))[0] for plate in plates]
+            assert sorted(others)[1] < second + 1e-5
+            seconds += 1
+    assert seconds > 2
+
+
 @pytest.mark.parametrize("lies", [True, False])
 def test_rims_touch_hills_where_they_are_nearest(lies: bool) -> None:
     """Against a search all around. One that lies on a saddle has two minima, of which another third has the second."""

@@ -9,7 +9,8 @@ from linkwork.constraints.contact import Contact, Ground
 from linkwork.constraints.coupling import Coupling
 from linkwork.constraints.custom import Custom
 from linkwork.constraints.distance import Distance
-from linkwork.constraints.ground_shapes import BoxContact, EllipsoidContact
+from linkwork.constraints.ellipsoids import EllipsoidContact
+from linkwork.constraints.ground_shapes import BoxContact
 from linkwork.constraints.link_rows import CentreOfMass, LinkRows
 from linkwork.constraints.meshes import MeshBody, MeshPair, mesh_pairs
 from linkwork.constraints.rims import RimContact

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from linkwork.model import Model
     from linkwork.model.motion import Motion
 
-NEARER = 2
+NEARER = 4
 """How often the place where a sphere touches curved ground is looked for again with the plane that was found below."""
 
 RESTITUTION = number(0, 1, "between 0 (stays) and 1 (bounces back)")

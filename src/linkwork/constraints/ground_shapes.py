@@ -1,4 +1,4 @@
-"""Candidates of contact of boxes and ellipsoids, and what all round bodies have in common.
+"""Candidates of contact of boxes, and what all round bodies have in common.
 
 A shape touches a plane where it is farthest along -n, with n the plane's normal seen from the link. On a round one that
 place moves when it rolls.
@@ -7,7 +7,7 @@ place moves when it rolls.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,11 @@ from linkwork.constraints.contact import CONTACT, Contact, Surface, Touch, check
 from linkwork.model.body import PLACEMENT, Placement
 
 if TYPE_CHECKING:
+    from linkwork.constraints.outlines import Outline
     from linkwork.model.motion import Motion
 
 FLAT = 1e-12
 """The slope, relative to 1, below which a disc lies flat: it touches with its whole rim."""
-
-NEARER = 7
-"""How often the place of an ellipsoid on curved ground is looked for with the normal below the one before."""
 
 LARGEST = 0.25
 """The rotation (rad) of a body in a step up to which the place of contact in the middle of it is foreseen."""
@@ -102,6 +100,15 @@ class RoundContact(Contact):
         """What is equal for all candidates of one body."""
         raise NotImplementedError
 
+    @property
+    def spread(self) -> np.ndarray:
+        """A: places are centre + A x for unit vectors x, in the axes of the frame."""
+        raise NotImplementedError
+
+    def outline(self, motion: Motion, ground: Surface) -> Outline[Any]:
+        """All of its places, over curved ground."""
+        raise NotImplementedError
+
     def moving(self, motion: Motion) -> Moving:
         """The body in this state."""
         xp, frame = motion.xp, motion.model.frame(self.frame)
@@ -156,85 +163,3 @@ def turned(x: Array, by: Array, xp: Ops) -> Array:
     half = by / 2
     across = xp.cross(half, x)
     return x + 2 / (1 + (half.T @ half)[0, 0]) * (across + xp.cross(half, across))
-
-
-@checked_class(
-    **CONTACT,
-    radii=array(3, what="three half axes, in metres"),
-    placement=optional(PLACEMENT),
-    further=whole(0, 2, "0 for the lowest place, 1 and 2 for those where it will touch"),
-)
-@dataclass(frozen=True, eq=False, repr=False)
-class EllipsoidContact(RoundContact):
-    """An ellipsoid, which touches at -D^2 n / |D n|.
-
-    It has the half axes `radii` D along the axes of `placement` in `frame`. One that is flat and turns over sinks into
-    the ground with one candidate. Two with `further` 1 and 2 are put where it will touch at the end of a step, and are
-    on its top otherwise.
-
-    Examples:
-        >>> lw.EllipsoidContact("head", radii=(0.1, 0.1, 0.15)).frame
-        'head'
-    """
-
-    radii: object = (1.0, 1.0, 1.0)
-    placement: Placement | None = None
-    further: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_sizes(f"contact '{self.name}'", self.radii)
-
-    @property
-    def rolls(self) -> bool:
-        """Only the lowest place: others are there for what it turns over to."""
-        return self.further == 0
-
-    @property
-    def body(self) -> tuple[object, ...]:
-        """The ellipsoid."""
-        X = self.placement or Placement()
-        return self.frame, tuple(X.p), tuple(X.R.ravel()), tuple(np.asarray(self.radii, dtype=float)), self.radius
-
-    @property
-    def centre(self) -> np.ndarray:
-        return (self.placement or Placement()).p
-
-    def place(self, n: Array, xp: Ops) -> Array:
-        X, D = self.placement or Placement(), xp.constant(np.diag(np.asarray(self.radii, dtype=float)))
-        n = -n if self.further else n
-        Dn = D @ (xp.constant(X.R.T) @ n)
-        touched = (D @ Dn) / xp.sqrt((Dn.T @ Dn)[0, 0] + FLAT * FLAT)
-        return xp.constant(X.p) - xp.constant(X.R) @ touched
-
-    def evaluate(self, motion: Motion, ground: Surface, place: Array | None = None) -> Touch:
-        if ground.curved and place is None and self.rolls:
-            xp, body = motion.xp, self.moving(motion)
-            lever, _ = self._nearest(body.R, body.centre, ground.under(body.centre, xp).axes[:, 2:3], ground, xp)
-            place = xp.constant(self.centre) + body.R.T @ lever
-        return super().evaluate(motion, ground, place)
-
-    def halfway(self, body: Moving, touch: Touch, ground: Surface, h: Array, motion: Motion) -> tuple[Array, ...]:
-        xp, n, by = motion.xp, touch.axes[:, 2:3], (h / 2) * body.w
-        d = turned(touch.axes @ touch.lever - body.arm + self.radius * n, by, xp)
-        then, below = self._nearest(turned(body.R, by, xp), body.centre + (h / 2) * body.v, n, ground, xp)
-        return then, below, can_be_foreseen(n, d, then, 4 * (by.T @ by), xp)
-
-    def _nearest(self, R: Array, centre: Array, n: Array, ground: Surface, xp: Ops) -> tuple[Array, Array]:
-        """The lever of the place that is nearest to curved ground, and the normal below it, from a first one.
-
-        n moves towards the normal below its place, all the way where the body is rounder than the ground. On a bump
-        that would lead farther off if the body is flat: n moves by the share that the change of what is left suggests
-        (Barzilai and Borwein 1988).
-        """
-        lever, step, left = xp.zeros(3), xp.zeros(3), xp.zeros(3)
-        for k in range(NEARER):
-            lever = R @ (self.place(R.T @ n, xp) - xp.constant(self.centre))
-            before, left = left, ground.under(centre + lever - self.radius * n, xp).axes[:, 2:3] - n
-            change = before - left
-            most, along = (change.T @ change)[0, 0], (step.T @ change)[0, 0]
-            inside = xp.where(along > 0, xp.where(along < most, 1.0, 0.0), 0.0)
-            step = xp.where(inside > 0, along / xp.where(most > 0, most, 1.0), 1.0) * left if k else left
-            n = n + step
-            n = n / xp.sqrt((n.T @ n)[0, 0])
-        return lever, n

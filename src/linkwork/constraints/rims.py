@@ -20,7 +20,9 @@ from linkwork.backends.ops import Array, Ops, tiny
 from linkwork.checks import NOT_NEGATIVE, NUMBER, checked_class
 from linkwork.constraints.contact import CONTACT, Surface, Touch
 from linkwork.constraints.ground_shapes import FLAT, LARGEST, Moving, RoundContact, turned
+from linkwork.constraints.outlines import FAR, Outline
 from linkwork.joints.base import AXIS, unit_axis
+from linkwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from linkwork.model.motion import Motion
@@ -34,9 +36,6 @@ NEARER = 2
 
 THIRD = 0.49
 """The cosine of half a third of a turn, and a little less: two minima may be half a turn apart."""
-
-FAR = 1e9
-"""Metres: where there is no minimum."""
 
 MOST = 0.5
 """The largest of these steps (rad)."""
@@ -93,13 +92,20 @@ class RimContact(RoundContact):
 
     def evaluate(self, motion: Motion, ground: Surface, place: Array | None = None) -> Touch:
         if ground.curved and place is None:
-            place = Rim(self, motion, ground).nearest(self.turn)
+            place = self.outline(motion, ground).nearest(self)
         return super().evaluate(motion, ground, place)
 
+    def outline(self, motion: Motion, ground: Surface) -> Rim:
+        return Rim(self, motion, ground)
+
+    @property
+    def spread(self) -> np.ndarray:
+        return self.rim * self.plane.T
+
     def halfway(self, body: Moving, touch: Touch, ground: Surface, h: Array, motion: Motion) -> tuple[Array, ...]:
-        xp, rim = motion.xp, Rim(self, motion, ground)
+        xp, rim = motion.xp, self.outline(motion, ground)
         spot = rim.first
-        d, t = (turned(x, (h / 2) * body.w, xp) for x in (rim.lever(spot.c, spot.s), rim.lever(-spot.s, spot.c)))
+        d, t = (turned(rim.axes @ x, (h / 2) * body.w, xp) for x in (spot.x, ahead(spot.x, xp)))
         by, then, n = xp.zeros(1)[0, 0], d, touch.axes[:, 2:3]
         for _ in range(NEARER):
             n = ground.under(body.centre + (h / 2) * body.v + then - self.radius * n, xp).axes[:, 2:3]
@@ -111,89 +117,70 @@ class RimContact(RoundContact):
 
 
 class Spot(NamedTuple):
-    """Where something is least on a rim: its value, cosine and sine of the angle, second derivative."""
+    """Where something is least on a rim: its value, x, and its second derivative by the angle."""
 
     least: Array
-    c: Array
-    s: Array
+    x: Array
     bend: Array
 
 
-class Rim:
+class Rim(Outline[RimContact]):
     """A rim over curved ground."""
 
-    def __init__(self, contact: RimContact, motion: Motion, ground: Surface) -> None:
-        self.contact, self.ground, self.xp = contact, ground, motion.xp
-        body, xp = contact.moving(motion), motion.xp
-        self.centre, self.axes = body.centre, body.R @ xp.constant(contact.rim * contact.plane.T)
-        angles = 2 * np.pi / SAMPLES * np.arange(SAMPLES)
-        self.samples = [(float(np.cos(a)), float(np.sin(a))) for a in angles]
-        below = [ground.under(self.at(c, s), xp) for c, s in self.samples]
-        self.normals = [plane.axes[:, 2:3] for plane in below]
-        self.gaps = [
-            (n.T @ self.at(c, s))[0, 0] - plane.height
-            for n, plane, (c, s) in zip(self.normals, below, self.samples, strict=True)
-        ]
-
-    def lever(self, c: Array, s: Array) -> Array:
-        """From the centre, in the world."""
-        return c * self.axes[:, 0:1] + s * self.axes[:, 1:2]
-
-    def at(self, c: Array, s: Array) -> Array:
-        """The place, in the world."""
-        return self.centre + self.lever(c, s)
-
-    def place(self, c: Array, s: Array) -> Array:
-        """The place, in the axes of the frame."""
-        contact, xp = self.contact, self.xp
-        along = xp.constant(contact.rim * contact.plane.T) @ xp.matrix([[c], [s]])
-        return xp.constant(np.array(contact.offset)) + along
-
     @property
+    def units(self) -> Sequence[np.ndarray]:
+        return [np.array([[np.cos(a)], [np.sin(a)]]) for a in 2 * np.pi / SAMPLES * np.arange(SAMPLES)]
+
+    @cached_property
     def first(self) -> Spot:
         """Where it is nearest."""
         return self._nearer(self.least(self.gaps))
 
-    def nearest(self, turn: float) -> Array:
+    def nearest(self, c: RimContact) -> Array:
         """Where a third of the rim is nearest, its middle `turn` rad from the nearest place; there if nowhere."""
-        xp, spot = self.xp, self.first
-        if not turn:
-            return self.place(spot.c, spot.s)
-        ct, st = float(np.cos(turn)), float(np.sin(turn))
-        c, s = spot.c * ct - spot.s * st, spot.s * ct + spot.c * st
-        own = [xp.where(c * a + s * b > THIRD, 1.0, 0.0) for a, b in self.samples]
+        xp, x = self.xp, self.first.x
+        if not c.turn:
+            return self.place(x)
+        x = float(np.cos(c.turn)) * x + float(np.sin(c.turn)) * ahead(x, xp)
+        own = [xp.where((x.T @ xp.constant(sample))[0, 0] > THIRD, 1.0, 0.0) for sample in self.units]
         best = self._nearer(self.least(self.gaps, own))
-        found = best.least < FAR
-        return self.place(xp.where(found, best.c, c), xp.where(found, best.s, s))
+        return self.place(xp.where(best.least < FAR, best.x, x))
+
+    def lowest(self, z: Sequence[Array], axes: Array, centre: Array) -> Array:
+        return self.least(z).x
 
     def least(self, z: Sequence[Array], among: Sequence[Array] | None = None) -> Spot:
         """Where z is least, by its samples; of minima `among` some of them, FAR if there is none."""
         xp, even = self.xp, self.contact.rim * EVEN
-        best: tuple[Array, ...] = (FAR * xp.eye(1)[0, 0], z[-1], z[1], *self.samples[0])
-        for k, (c, s) in enumerate(self.samples):
+        best: tuple[Array, ...] = (FAR * xp.eye(1)[0, 0], z[-1], z[1], xp.constant(self.units[0]))
+        for k, x in enumerate(self.units):
             before, here, after = z[k - 1], z[k], z[(k + 1) % SAMPLES]
             if among is not None:
                 lowest = xp.where(here <= before, xp.where(here <= after, among[k], 0.0), 0.0)
                 here = xp.where(xp.where(before + after - 2 * here > even, lowest, 0.0) > 0, here, FAR)
             lower = here < best[0] - FLAT * self.contact.rim
-            this = here, before, after, c, s
-            best = tuple(xp.where(lower, x, y) for x, y in zip(this, best, strict=True))
-        here, before, after, c, s = best
+            this = here, before, after, xp.constant(x)
+            best = tuple(xp.where(lower, a, b) for a, b in zip(this, best, strict=True))
+        here, before, after, x = best
         bend = before + after - 2 * here
         off = (np.pi / SAMPLES) * xp.where(bend > 0, (before - after) / xp.where(bend > 0, bend, 1.0), 0.0)
-        c, s = self._moved(c, s, off)
-        return Spot(here, c, s, (SAMPLES / (2 * np.pi)) ** 2 * bend)
+        return Spot(here, self._moved(x, off), (SAMPLES / (2 * np.pi)) ** 2 * bend)
 
     def _nearer(self, spot: Spot) -> Spot:
         """By Newton's method, with the slope of the ground there."""
-        xp, (_, c, s, bend) = self.xp, spot
+        xp, (_, x, bend) = self.xp, spot
         for _ in range(NEARER):
-            slope = (self.ground.under(self.at(c, s), xp).axes[:, 2:3].T @ self.lever(-s, c))[0, 0]
+            t = self.axes @ ahead(x, xp)
+            slope = (self.ground.under(self.at(x), xp).axes[:, 2:3].T @ t)[0, 0]
             by = -slope / xp.where(bend > self.contact.rim * EVEN, bend, self.contact.rim)
-            c, s = self._moved(c, s, xp.where(by > MOST, MOST, xp.where(by < -MOST, -MOST, by)))
-        return Spot(spot.least, c, s, bend)
+            x = self._moved(x, xp.where(by > MOST, MOST, xp.where(by < -MOST, -MOST, by)))
+        return Spot(spot.least, x, bend)
 
-    def _moved(self, c: Array, s: Array, by: Array) -> tuple[Array, Array]:
+    def _moved(self, x: Array, by: Array) -> Array:
         """The angle changed."""
-        length = self.xp.sqrt(1 + by * by)
-        return (c - by * s) / length, (s + by * c) / length
+        return (x + by * ahead(x, self.xp)) / self.xp.sqrt(1 + by * by)
+
+
+def ahead(x: Array, xp: Ops) -> Array:
+    """A quarter of a turn further on."""
+    return xp.matrix([[-x[1, 0]], [x[0, 0]]])

@@ -7,9 +7,9 @@ levers or by gears, if a light link with penalised rows carries heavy ones, or a
 much more is measured in a few states; with a smaller penalty it is less in proportion, and an iteration is added.
 
 Forces lam + mu U (k - sum K_l a_l) have the rounding of that sum, too, whose terms contain gravity, and each link gets
-it on its own: as accelerations that is the sum of |M^-1 J_l^T K_l^T| mu U eps |terms|, at most 8e-9 on usual robots, and
-more for rows with a short lever, whose U is large, or between light links that accelerate much. What is measured in two
-states is rounding, and may be a hundredth of that in others, so that the largest of both counts, and of what is
+it on its own: as accelerations that is the sum of |M^-1 J_l^T K_l^T| mu U eps |terms|, at most 8e-9 on usual robots,
+and more for rows with a short lever, whose U is large, or between light links that accelerate much. What is measured in
+two states is rounding, and may be a hundredth of that in others, so that the largest of both counts, and of what is
 predicted in a few states more: it varies by a factor of 300 where a mechanism has one way to move.
 """
 

@@ -8,7 +8,8 @@ is restitution times the velocity before the step. At a depth d below the ground
 with the recovery time T: d / T where d is small, and w at most. Contacts do not pull, so a body that comes out goes on
 with that velocity v; v^2 < 2 g d for every d, so that gravity stops it before it leaves the ground. Joints outside
 their limits come back with as much, in rad/s or m/s. A contact of an arm that is fixed to the world may hardly move
-along the normal, and moves much else if it does: there u^2 / (2 G) is at most m g d, with G and m of all.
+along the normal, and moves much else if it does: there u^2 / (2 G) is at most m g d, with G and m of all, and it stays
+where it is if it takes more than that because of friction, or cannot come out (energy.py).
 
 The work of an impulse is p^T (u- + u+) / 2, with the velocities before and after the step. Where contacts do not roll
 p^T u+ <= 0, so that there is never more kinetic energy than without them (where they roll: energy.py), and
@@ -102,10 +103,14 @@ class Approach:
             offset = self._rounded(offset, rolled, free, before)
         return self._bounced(offset, gap, free, before, restitution, rolled) if restitution else offset
 
+    def weight(self, mass: float | Array, gap: Array) -> Array:
+        """m g d, for the depth d."""
+        return (mass * self.g) * self.xp.where(gap < 0, -gap, 0.0)
+
     def _lifted(self, offset: Array, gap: Array, lifts: Array) -> Array:
         """The same, with no more energy than the weight of all has along the depth: u^2 / (2 G) <= m g d."""
         xp = self.xp
-        most = 2 * self.g * lifts * xp.where(gap < 0, -gap, 0.0)
+        most = 2 * self.weight(lifts, gap)
         return xp.where(offset < 0, xp.where(offset * offset > most, -xp.sqrt(most), offset), offset)
 
     def _bounced(

@@ -1,4 +1,4 @@
-"""Round bodies leave with no more kinetic energy than there is without contacts, in every step.
+"""No step leaves more kinetic energy than without contacts, but for what comes out of the ground.
 
 The law of a round body is that of the place in the middle of the step, u = J v+ + m (problem.py), while its impulse
 acts where it touches now. So p^T u <= 0 leaves p^T J v+ <= -p^T m, and with u_free = J v_free, J v+ = u_free + G p
@@ -12,6 +12,13 @@ That is never above zero, but for the work p_n w of what brings it out of the gr
 other places have p^T J v+ <= p_n w by their laws. So it is in steady rolling, where the right side is h^2 / 2 times the
 square of all that contacts prevent. Where a solution breaks it, the step is solved for the place as it is now, m = 0:
 then all places have p^T J v+ <= p_n w.
+
+The work p_n w itself is bounded for bodies that float. An arm that is fixed to the world may not be able to come out:
+then there is no solution, or one with an energy of any size, because friction jams it. Where the sum of p_n w, less
+p^T G p / 2, is more than the weight of the arm takes, m g d for each depth d, and where other loops find no solution,
+the step is solved with w = 0: then v+ = 0 is possible, and a solution exists (Acary, Cadoux, Lemarechal, Malick 2011).
+
+What no loop solves is shortened until it adds no energy: s p with s = - p^T u_free / (p^T G p / 2), or nothing.
 """
 
 from __future__ import annotations
@@ -28,13 +35,15 @@ AGAIN = 1.0
 
 
 class NoGain:
-    """A loop of a solver, with m and where that gives energy without.
+    """A loop of a solver, with m and w of arms, and where that gives energy without.
 
-    Its state is the solver's, with the share of m, 1 or 0, behind what all loops hand on.
+    Its state is the solver's, with the share of these, 1 or 0, behind what all loops hand on. A loop that
+    begins `again` is without.
     """
 
-    def __init__(self, loop: Newton | GaussSeidel, problem: Problem, tolerance: float, xp: Ops) -> None:
+    def __init__(self, loop: Newton | GaussSeidel, problem: Problem, tolerance: float, again: bool, xp: Ops) -> None:
         self.loop, self.problem, self.xp, self.tolerance = loop, problem, xp, tolerance
+        self.without = again
         self.kept, self.size = loop.kept + 1, loop.size + 1
 
     def first(self) -> tuple[Array, Array]:
@@ -43,19 +52,26 @@ class NoGain:
 
     def enter(self, x: Array) -> Array:
         """The state from which it goes on where another loop ended."""
-        return self._with(self._at(x).enter(self._without(x)), x[self.kept - 1, 0])
+        return self._with(self._at(self._share(x)).enter(self._without(x)), x[self.kept - 1, 0])
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one step more, and its change."""
-        return self._checked(*self._at(x).next(self._without(x)), x[self.kept - 1, 0])
+        share = self._share(x)
+        return self._checked(*self._at(share).next(self._without(x)), share)
 
     def finish(self, x: Array) -> tuple[list[Array], Array, Array]:
         """The impulses, the largest violation of a law, and the velocity that it is relative to."""
-        p, violation, speed = self._at(x).finish(self._without(x))
-        return p, self.xp.where(self._gains(p, x[self.kept - 1, 0]), speed, violation), speed
+        xp, share = self.xp, x[self.kept - 1, 0]
+        p, violation, speed = self._at(share).finish(self._without(x))
+        violation = xp.where(self._gains(p, share), speed, violation)
+        # what is not solved adds no energy
+        falls, rises = self.problem.energy(p)
+        shorter = xp.where(falls < 0, -falls / xp.where(rises > 0, rises, 1.0), 0.0)
+        unsafe = xp.where((violation / speed)[0, 0] > self.tolerance, falls + rises, 0.0) > 0
+        return [xp.where(unsafe, shorter, 1.0) * a for a in p], violation, speed
 
     def _checked(self, x: Array, change: Array, share: Array) -> tuple[Array, Array]:
-        """The state after a step to x, without m from now on if that is a solution that gives energy."""
+        """The state after a step to x, without m and w from now on if that is a solution that gives energy."""
         xp = self.xp
         gains = self._gains(self.loop.finish(x)[0], share)
         again = xp.where(change[0, 0] <= self.tolerance, gains, 0.0) > 0
@@ -63,13 +79,20 @@ class NoGain:
         return x, xp.where(again, AGAIN * xp.eye(1), change)
 
     def _gains(self, p: list[Array], share: Array) -> Array:
-        """Whether these impulses give energy, with m."""
-        return self.xp.where(share > 0, self.problem.gain(p), 0.0) > 0
+        """Whether these impulses give energy, with m and w."""
+        xp, problem = self.xp, self.problem
+        more = xp.where(problem.gain(p) > 0, 1.0, 0.0) if problem.rolls else 0.0
+        more = xp.where(problem.lifted(p) > 0, 1.0, more) if problem.lifts else more
+        return xp.where(share > 0, more, 0.0) > 0
 
-    def _at(self, x: Array) -> Newton | GaussSeidel:
-        """The solver's loop with the share of m that is in a state."""
+    def _share(self, x: Array) -> Array:
+        """That of m and w."""
+        return self.xp.zeros(1)[0, 0] if self.without else x[self.kept - 1, 0]
+
+    def _at(self, share: Array) -> Newton | GaussSeidel:
+        """The solver's loop with a share of m and w."""
         loop = copy(self.loop)
-        loop.problem = self.problem.rolling(x[self.kept - 1, 0])
+        loop.problem = self.problem.sharing(share, self.xp)
         return loop
 
     def _with(self, x: Array, share: Array) -> Array:

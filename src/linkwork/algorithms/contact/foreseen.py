@@ -10,7 +10,8 @@ that is lowest at the end of a step with v*, with a gap that makes it exact ther
 the impulse at the lowest place alone, the second with those at both places, and so on: Kelley's method of cutting
 planes, with impulses without friction, by sweeps over the laws so far.
 
-Over curved ground the distances of a rim, and what they become with v*, are sampled all around (constraints/rims.py).
+Over curved ground the distances of a body, and what they become with v*, are sampled all around
+(constraints/outlines.py).
 
 A body that is below the ground already must not sink deeper. A further candidate stays where it is without all
 that (`place`) if the body sinks by next to nothing, SHARE (gap(x*) - gap) + FALLS g h^2, or is nearly at rest.
@@ -19,7 +20,7 @@ that (`place`) if the body sinks by next to nothing, SHARE (gap(x*) - gap) + FAL
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from linkwork.algorithms.contact.approach import Approach, rolled
 from linkwork.algorithms.contact.mobility import Mobility, columns_of, times
@@ -27,7 +28,7 @@ from linkwork.backends.ops import Array
 from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface, Touch
 from linkwork.constraints.ground_shapes import RoundContact, turned
-from linkwork.constraints.rims import Rim, RimContact
+from linkwork.constraints.outlines import FAR, Outline
 from linkwork.constraints.rows import jacobian_blocks
 from linkwork.lazy import cached_property
 from linkwork.model import Motion
@@ -76,7 +77,7 @@ def foreseen(
         lowest = [(k, c) for k, c in members if c.rolls][:1]
         further = [(k, c) for k, c in members if not c.rolls][:FURTHER]
         for k, c in lowest if further else []:
-            of = RollingRim if ground.curved and isinstance(c, RimContact) else Rolling
+            of = RollingOver if ground.curved else Rolling
             body = of(motion, c, touches[k], mobility, v_free, approach, ground)
             for j, other in further:
                 touches[j] = body.next(other)
@@ -107,29 +108,31 @@ class Rolling:
         self.Omega = mobility.gram([J], [6])[0, 0]
         self.axes, self.arm = CR @ xp.constant(X.R), xp.constant(X.R.T @ X.p)  # of the frame
         self.n = self.axes.T @ xp.constant([0.0, 0.0, 1.0])
-        self.place = c.place(self.n, xp)
+        self.place = self._lowest()
         self.sunk = xp.where(touch.gap < 0, touch.gap, 0.0)
         B = xp.hstack([xp.eye(3), xp.cross(touch.lever, xp.eye(3)).T])
         rolls = rolled(c.moves(motion, touch, ground, approach.h), B @ self.before, B @ self.Omega @ B.T, xp)
         self.cuts = [self._cut(self._row(touch, self.place), touch.gap, c, rolls[2, 0])]
         self.impulses = [xp.zeros(1)[0, 0]]
 
+    def _lowest(self) -> Array:
+        """The place that touches now, in the axes of the frame."""
+        return self.contact.place(self.n, self.xp)
+
     def next(self, c: RoundContact) -> Touch:
         """The next candidate of this body."""
-        xp, h, ground = self.xp, self.approach.h, self.ground
+        xp, h = self.xp, self.approach.h
         V = self._swept()
         end = turned(self.n, -h * (self.axes.T @ V[3:6, :]), xp)
         low, place = self.contact.place(end, xp), c.place(self.n, xp)
         higher = (self.n.T @ (low - self.place))[0, 0]
-        if ground.curved:
-            higher = c.evaluate(self.motion, ground, low).gap - self.touch.gap
         # z(v*), but no deeper than it is now
         z = self.touch.gap + higher - self.sunk + h * V[2, 0]
         z = z + ((end - self.n).T @ (self.arm + low))[0, 0]
         used = self._sinks(z, higher)
         place = place + used * (low - place)
         gap = used * (z - h * (self._row(self.touch, low).T @ V)[0, 0])
-        touch = c.evaluate(self.motion, ground, place)
+        touch = c.evaluate(self.motion, self.ground, place)
         touch = touch._replace(gap=gap + (1.0 - used) * touch.gap)
         return self._with(touch, self._row(touch, place), c)
 
@@ -172,37 +175,47 @@ class Rolling:
         return self.free + sum(cut.moved * x for cut, x in zip(self.cuts, p, strict=True))
 
 
-class RollingRim(Rolling):
-    """The rim of a disc over curved ground, where the lowest place is looked for all around."""
+class RollingOver(Rolling):
+    """A round body over curved ground, where the lowest place is looked for all around."""
+
+    free_place: tuple[Array, Array] | None = None
+    """Where the candidate before would be if it were not used elsewhere, and its gap; FAR if it is there."""
 
     @cached_property
-    def rim(self) -> Rim:
+    def outline(self) -> Outline[Any]:
         """All of it."""
-        assert isinstance(self.contact, RimContact)
-        return Rim(self.contact, self.motion, self.ground)
+        return self.contact.outline(self.motion, self.ground)
+
+    def _lowest(self) -> Array:
+        return self.outline.nearest(self.contact)
 
     def next(self, c: RoundContact) -> Touch:
         """The next candidate of this body."""
-        assert isinstance(c, RimContact)
-        xp, h, rim, C = self.xp, self.approach.h, self.rim, self.touch.axes
+        xp, h, outline, C = self.xp, self.approach.h, self.outline, self.touch.axes
         V = self._swept()
         v, w = h * (C @ V[0:3, :]), h * (C @ V[3:6, :])
         # z(v*) of the samples
         origin = self.motion.poses[self.motion.model.frame(c.frame).link][1]
-        arm = turned(rim.centre - origin, w, xp) - (rim.centre - origin)
-        axes = turned(rim.axes, w, xp)
-        by = [v + arm + (axes - rim.axes) @ xp.constant([[c], [s]]) for c, s in rim.samples]
-        z = [gap + (n.T @ x)[0, 0] for gap, n, x in zip(rim.gaps, rim.normals, by, strict=True)]
-        spot = rim.least(z)
-        # where it is least, but no deeper than the rim is now
-        there = c.evaluate(self.motion, self.ground, rim.place(spot.c, spot.s))
-        moved = v + arm + (axes - rim.axes) @ xp.matrix([[spot.c], [spot.s]])
-        deep = there.gap + (there.axes[:, 2:3].T @ moved)[0, 0] - self.sunk
+        arm = turned(outline.centre - origin, w, xp) - (outline.centre - origin)
+        axes = turned(outline.axes, w, xp) - outline.axes
+        by = [v + arm + axes @ xp.constant(x) for x in outline.units]
+        z = [gap + (n.T @ x)[0, 0] for gap, n, x in zip(outline.gaps, outline.normals, by, strict=True)]
+        x = outline.lowest(z, outline.axes + axes, outline.centre + v + arm)
+        # where it is least, but no deeper than the body is now
+        there = c.evaluate(self.motion, self.ground, outline.place(x))
+        deep = there.gap + (there.axes[:, 2:3].T @ (v + arm + axes @ x))[0, 0] - self.sunk
         used = self._sinks(deep, there.gap - self.touch.gap)
-        place = rim.nearest(c.turn)
-        touch = c.evaluate(self.motion, self.ground, place + used * (rim.place(spot.c, spot.s) - place))
+        place = self._else(c, used)
+        touch = c.evaluate(self.motion, self.ground, place + used * (outline.place(x) - place))
         gap = used * (deep - h * (self._row(there, place).T @ V)[0, 0]) + (1.0 - used) * touch.gap
         return self._with(touch._replace(gap=gap), self._row(touch, place), c)
+
+    def _else(self, c: RoundContact, used: Array) -> Array:
+        """Where this candidate is unless it is `used`: where the one before would be, if that is free."""
+        xp, place = self.xp, self.outline.nearest(c)
+        gap, before = c.evaluate(self.motion, self.ground, place).gap, self.free_place
+        self.free_place = place, xp.where(used > 0, gap, FAR)
+        return place if before is None else xp.where(before[1] < gap, before[0], place)
 
     def _row(self, touch: Touch, place: Array) -> Array:
         """b: n^T (v + w x d) = b^T V, for the normal n of this touch."""

@@ -96,6 +96,8 @@ class Ports:
         """Omega^-1, damped."""
         xp, k = self.xp, self.rows
         damped = [[self.Omega[i, j] * (1 + threshold(xp, DAMPING) * (i == j)) for j in range(k)] for i in range(k)]
+        for i in range(k):  # a mechanism in a plane has no velocity across it
+            damped[i][i] = 1.0 if xp.is_zero(self.Omega[i : i + 1, i : i + 1]) else damped[i][i]
         return xp.symmetric(xp.factor_spd(xp.symmetric(xp.matrix(damped))).solve(xp.eye(k)))
 
     def pairs(self) -> Pairs:

@@ -7,9 +7,11 @@ With the impulses e of the model's own constraints eliminated (mobility.py) it i
 v+ is the velocity with which the step moves the mechanism: h times `turn` is what joints that turn in space add to
 v + h a (simulation/steps/gyroscopic.py). A round body rolls meanwhile: it touches with the lever d before the step, and
 with d' in the middle of it. Its u is the velocity there, J v+ + m with m = w x (d' - d) and the w before the step,
-unless that leaves more kinetic energy than there is without contacts (energy.py): `rolling` has a share of m.
+unless that leaves more kinetic energy than there is without contacts (energy.py).
 
-`offset` says how fast it may approach the ground (approach.py).
+`offset` says how fast it may approach the ground, and how fast it comes out of it (approach.py). Contacts of an arm
+that is fixed to the world may not be able to: two that want opposite motions, or one that friction jams. `sharing` has
+a share of m, and of that.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from linkwork.algorithms.contact.approach import Approach, gravity_of, rolled
 from linkwork.algorithms.contact.foreseen import foreseen
@@ -34,12 +35,8 @@ from linkwork.constraints.rows import jacobian_blocks
 from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
 
-
-class Rolls(NamedTuple):
-    """What a place that rolls has beside its law for the place as it is now."""
-
-    free: Array  # its velocity without contacts
-    m: Array  # what is added to its u, 3 x 1
+SLACK = 1.01
+"""The work that lifts an arm by the depth of a contact may be as much as approach.py gives, but for rounding."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +47,9 @@ class Problem:
     model's own rows; `opened(impulse)` are the
     velocities with which it opens loops: not zero where a contact or limit needs what a loop forbids. `axes` are those
     of each contact, in the world; `speed`, 1 x 1, is the largest velocity without contacts. `moved(impulse)` is what
-    it changes of the velocities of `every` port, without G. `rolls` are the contacts that roll,
-    `pushes` the velocities with which each is brought out of the ground, or bounces.
+    it changes of the velocities of `every` port, without G. `free` are velocities without impulses and offsets, `rolls`
+    has m of the contacts that roll, `pushes` the velocities with which each is brought out of the ground, or bounces,
+    `lifts` the work against the weight of all that this may take, of contacts of arms.
     """
 
     every: Ports
@@ -64,8 +62,10 @@ class Problem:
     forces: Callable[[Array], Array]
     opened: Callable[[Array], Array]
     moved: Callable[[Array], Array]
-    rolls: dict[int, Rolls]
+    free: list[Array]
+    rolls: dict[int, Array]
     pushes: list[Array]
+    lifts: dict[int, Array]
 
     @cached_property
     def G(self) -> Pairs:
@@ -90,19 +90,36 @@ class Problem:
             row += law.rows
         return parts
 
-    def rolling(self, share: Array) -> Problem:
-        """The same with a share of m, which is in g as a whole."""
-        out = copy(self)
-        g = [x + (share - 1.0) * self.rolls[i].m if i in self.rolls else x for i, x in enumerate(self.g)]
+    def sharing(self, share: Array, xp: Ops) -> Problem:
+        """The same with a share of m, and of what brings contacts of arms out of the ground."""
+        out, g, up = copy(self), list(self.g), xp.constant([0.0, 0.0, 1.0])
+        for i, m in self.rolls.items():
+            g[i] = g[i] + (share - 1.0) * m
+        for i in self.lifts:
+            g[i] = g[i] - ((share - 1.0) * self.pushes[i]) * up
         object.__setattr__(out, "g", g)
         return out
 
     def gain(self, p: Sequence[Array]) -> Array:
         """The sum of p^T J v+ - p_n w over the places that roll, less p^T G p / 2 (energy.py)."""
+        Gp = self._moved(p)
+        done = sum((p[i].T @ (self.free[i] + Gp[i]))[0, 0] - p[i][2, 0] * self.pushes[i] for i in self.rolls)
+        return done - self.energy(p)[1]
+
+    def lifted(self, p: Sequence[Array]) -> Array:
+        """The sum of p_n w - m g d over contacts of arms, less p^T G p / 2."""
+        return sum(p[i][2, 0] * self.pushes[i] - most for i, most in self.lifts.items()) - self.energy(p)[1]
+
+    def energy(self, p: Sequence[Array]) -> tuple[Array, Array]:
+        """p^T u_free and p^T G p / 2: of impulses s p, s and s^2 times these are what kinetic energy rises by."""
+        both = zip(p, self.free, self._moved(p), strict=True)
+        parts = [((a.T @ u)[0, 0], (a.T @ b)[0, 0] / 2) for a, u, b in both]
+        return sum(one for one, _ in parts), sum(other for _, other in parts)
+
+    def _moved(self, p: Sequence[Array]) -> list[Array]:
+        """G p."""
         y = self.every.moved(p)
-        Gp = [self.every.at(i, y) for i in range(len(p))]
-        done = sum((p[i].T @ (roll.free + Gp[i]))[0, 0] - p[i][2, 0] * self.pushes[i] for i, roll in self.rolls.items())
-        return done - sum((a.T @ b)[0, 0] for a, b in zip(p, Gp, strict=True)) / 2
+        return [self.every.at(i, y) for i in range(len(p))]
 
     def violation(self, p: Sequence[Array], xp: Ops) -> Array:
         """The largest one of a law, 1 x 1, without G."""
@@ -202,22 +219,24 @@ def contact_problem(
         y = of_ports(v)
         return [every.at(i, y) for i in range(len(every.place))]
 
-    laws, g, earlier, rolls = list[Law](), velocities(v_free), velocities(motion.v), dict[int, Rolls]()
-    pushes = list[Array]()
-    speed = largest(xp, xp.vstack([xp.zeros(0), *g]))
+    free, earlier, laws, pushes = velocities(v_free), velocities(motion.v), list[Law](), list[Array]()
+    g, rolls, lifts, up = list(free), dict[int, Array](), dict[int, Array](), xp.constant([0.0, 0.0, 1.0])
+    speed = largest(xp, xp.vstack([xp.zeros(0), *free]))
     for k, (c, touch) in enumerate(zip(contacts, touches, strict=True)):
-        free, before, up = g[k], earlier[k], xp.constant([0.0, 0.0, 1.0])
+        before = earlier[k]
         limited = xp.zeros(1)[0, 0] if isinstance(c, RoundContact) else None
-        lifts = None if _floats(motion.model, c) else motion.model.mass * every.own(k)[2, 2]
-        offset = approach.offset(touch.gap, free[2, 0], before[2, 0], c.restitution, limited, lifts)
-        g[k] = free + offset * up
+        heavy = None if floats(motion.model, c) else motion.model.mass * every.own(k)[2, 2]
+        offset = approach.offset(touch.gap, free[k][2, 0], before[2, 0], c.restitution, limited, heavy)
+        g[k] = free[k] + offset * up
         pushes.append(xp.where(offset < 0, -offset, 0.0))
+        if heavy is not None and not c.restitution:
+            lifts[k] = SLACK * approach.weight(motion.model.mass, touch.gap)
         if isinstance(c, RoundContact) and c.rolls:
             m = rolled(c.moves(motion, touch, ground, h), before, every.own(k), xp)
-            whole = approach.offset(touch.gap, free[2, 0], before[2, 0], c.restitution, m[2, 0], lifts)
+            whole = approach.offset(touch.gap, free[k][2, 0], before[2, 0], c.restitution, m[2, 0], heavy)
             m = xp.vstack([m[0:2, :], (whole - offset) * xp.eye(1)])
             g[k] = g[k] + m
-            rolls[k] = Rolls(free, m)
+            rolls[k] = m
         laws.append(Cone(every.own(k), friction[k, 0], xp))
     for i, (k, _, _) in enumerate(turns, start=n):
         laws.append(Stop(every.own(i), every.own(i)[0, 0], -math.inf, math.inf, 0.0, xp, of=k))
@@ -242,7 +261,8 @@ def contact_problem(
         return mobility.forces(tau, impulse, h)
 
     axes = [touch.axes for touch in touches]
-    return Problem(every, g, laws, axes, speed, impulse, accelerations, forces, mobility.opened, moved, rolls, pushes)
+    does = impulse, accelerations, forces, mobility.opened, moved
+    return Problem(every, g, laws, axes, speed, *does, free, rolls, pushes, lifts)
 
 
 def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, float]]:
@@ -253,7 +273,7 @@ def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, flo
     return out
 
 
-def _floats(model: Model, c: Contact | Pair) -> bool:
+def floats(model: Model, c: Contact | Pair) -> bool:
     """Whether a contact is between two bodies, or on a free joint: its mobility is 1 / mass or more."""
     if not isinstance(c, Contact):
         return True

@@ -29,11 +29,11 @@ class Residuals(NamedTuple):
 
 
 def residuals(problem: Problem, p: Sequence[Array], xp: Ops) -> Residuals:
-    """Those of all contacts; of the two laws of a round body (energy.py) the one that it is nearer to."""
-    if problem.rolls:
-        now = problem.rolling(xp.zeros(1)[0, 0])
-        nearer = xp.where(now.violation(p, xp) < problem.violation(p, xp), 0.0, 1.0)
-        problem = problem.rolling(nearer[0, 0])
+    """Those of all contacts; of the two laws of round bodies and arms (energy.py) the one that is nearer."""
+    if problem.rolls or problem.lifts:
+        without = problem.sharing(xp.zeros(1)[0, 0], xp)
+        nearer = xp.where(without.violation(p, xp) < problem.violation(p, xp), 0.0, 1.0)
+        problem = problem.sharing(nearer[0, 0], xp)
     y = problem.moved(problem.impulse(p))
     laws = [law for law in problem.laws if isinstance(law, Cone)]  # contacts come first
     each = [_of_one(law, p[i], problem.g[i] + problem.every.at(i, y), xp) for i, law in enumerate(laws)]

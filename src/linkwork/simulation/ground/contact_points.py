@@ -13,7 +13,8 @@ import numpy as np
 from linkwork.checks import NAMES, NOT_NEGATIVE, checked, optional
 from linkwork.constraints.collisions import Ball, Block, Body, Pair, Rod, touching
 from linkwork.constraints.contact import Contact
-from linkwork.constraints.ground_shapes import BoxContact, EllipsoidContact
+from linkwork.constraints.ellipsoids import EllipsoidContact
+from linkwork.constraints.ground_shapes import BoxContact
 from linkwork.constraints.rims import RimContact
 from linkwork.errors import LoadError, users_level
 from linkwork.io.mesh_paths import locate

@@ -21,7 +21,7 @@ from linkwork.algorithms.contact.joint_space import over_joints
 from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.link_contacts import port_rows
 from linkwork.algorithms.contact.newton import Newton, WholeNewton
-from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning_rows
+from linkwork.algorithms.contact.problem import contact_problem, floats, stopped_joints, turning_rows
 from linkwork.algorithms.contact.slips import Slips
 from linkwork.backends import Array, Ops
 from linkwork.constraints.collisions import Pair
@@ -182,16 +182,21 @@ class ContactStep:
         """The solvers of its loops, one after the other, each for what those before have left.
 
         The first three of "newton" know contacts, but not the limits of joints. In a system over joints limits cost
-        next to nothing, so that for many contacts, whose programs are long, these are left out.
+        next to nothing, so that for many contacts, whose programs are long, these are left out. The interior point of
+        arms begins once more: contacts need not come out of the ground then (energy.py).
         """
         stops = stopped_joints(self.model, "joint_friction" in self.parameters)
         few = 3 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops) <= MANY
         if self.solver == "newton" and self._over_joints(len(stops)):
-            return ["whole_newton", "whole_interior_point"]
+            return ["whole_newton", *self._interior("whole_interior_point")]
         if self.solver == "newton":
             whole = [] if not stops else ["gauss_seidel"] if few else ["whole_newton", "whole_interior_point"]
-            return ["newton", "slips", "interior_point", *whole, *(["admm"] if few else [])]
+            return ["newton", "slips", *self._interior("interior_point"), *whole, *(["admm"] if few else [])]
         return [self.solver, *(["admm"] if self.tries_again and few else [])]
+
+    def _interior(self, name: str) -> list[str]:
+        """The interior point, once more for contacts of arms."""
+        return [name] * (1 if all(floats(self.model, c) for c in self.contacts) else 2)
 
     def _over_joints(self, stops: int) -> bool:
         """Whether contacts are so many that joints are fewer."""
@@ -243,13 +248,15 @@ class Solving:
             x.get("joint_friction"),
             self.R,
         )
-        self.loops = [self._loop(name) for name in step.chain]
+        self.loops = [self._loop(name, name in step.chain[:k]) for k, name in enumerate(step.chain)]
         self.size = self.loops[0].size
 
-    def _loop(self, name: str) -> Loop:
-        """A solver of this problem; where bodies roll one that gives no energy."""
-        loop = SOLVERS[name](self.problem, self.x["impulses"], self.xp)
-        return NoGain(loop, self.problem, self.step.tolerance, self.xp) if self.problem.rolls else loop
+    def _loop(self, name: str, again: bool) -> Loop:
+        """A solver of this problem; where bodies roll, and of arms, one that gives no energy."""
+        problem = self.problem
+        loop = SOLVERS[name](problem, self.x["impulses"], self.xp)
+        bounded = problem.rolls or problem.lifts
+        return NoGain(loop, problem, self.step.tolerance, again, self.xp) if bounded else loop
 
     def solved(self) -> tuple[Array, int]:
         """The state of the last loop when it ends, and the iterations it took, by NumPy."""
@@ -278,7 +285,7 @@ class Solving:
         start, change = first.first()
         new, residual = first.next(x)
         out = {"x_first": start, "residual_first": change, "x_next": new, "residual": residual}
-        for key, loop in zip("bcde", others, strict=False):
+        for key, loop in zip("bcdef", others, strict=False):
             entered = loop.enter(x)
             z = symbol(f"z_{key}", loop.size - kept)
             new, residual = loop.next(self.xp.vstack([x[0:kept, :], z]))

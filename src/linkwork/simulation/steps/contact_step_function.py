@@ -11,7 +11,7 @@ import numpy as np
 from linkwork.algorithms.contact.residuals import residuals
 from linkwork.backends import Array, Ops
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.checks import ARRAY, FLAG, LARGEST, check_memory, checked, choice, optional
+from linkwork.checks import ARRAY, FLAG, check_memory, checked, choice, optional
 from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.errors import InputError, warn_many, warn_unsolved
@@ -190,9 +190,12 @@ class StepFunction(Function[StepResult]):
         return {**solving.loops_from(x, symbol), **ends, "violation": after.violation, "bound": after.speed}
 
     def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
-        """Comparisons alone use some of the impulses to start from, and NaN is on one side of these."""
-        start = inputs["impulses"]
-        return super()._guard(xp, inputs) + xp.where(start.T @ start < LARGEST, 0.0, float("nan"))
+        """Comparisons alone use some of the impulses to start from, and NaN is on one side of these.
+
+        Slips, which are remembered beside them, may be as large as laws.py allows.
+        """
+        start, most = inputs["impulses"], float(np.finfo(self.dtype).max)
+        return super()._guard(xp, inputs) + xp.where(start.T @ start < most, 0.0, float("nan"))
 
     def _looped(self, program: Program) -> IterativeProgram:
         from linkwork.kernels.programs.hoist import hoist
