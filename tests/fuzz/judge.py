@@ -23,7 +23,7 @@ EPS = float(np.finfo(float).eps)
 H = 1e-40
 """The complex step: its square underflows beside any number."""
 
-ZERO, CLEAR = 1e-12, 1e-8
+ZERO, CLEAR = 1e-13, 1e-8
 """Singular values of scaled rows below the first are redundancy, above the second rank, and between them undecided."""
 
 FREEDOMS = {
