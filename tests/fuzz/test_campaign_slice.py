@@ -13,7 +13,9 @@ import pytest
 
 FAILURES = sorted((Path(__file__).parent / "failures").glob("*.json"))
 
-OPEN: dict[str, str] = {}
+OPEN: dict[str, str] = {
+    "forward_dynamics-c_lcaba-330037817": "forces 2.0e-6 off: penalties through an embedded linkage (docs/promises.md)",
+}
 """What is known and not repaired yet, by the name of its file: docs/fuzzing.md says so too. To stay empty."""
 
 
