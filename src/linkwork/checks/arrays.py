@@ -65,7 +65,12 @@ def plain_entries(value: Any, truths: bool) -> Any:
     Refused is what NumPy would convert to numbers all the same, masked entries, and truth values unless `truths`; and
     what it would look through for ever.
     """
-    return _plain(value, truths, DEEPEST, {})[0]
+    return value if _is_bare(value) else _plain(value, truths, DEEPEST, {})[0]
+
+
+def _is_bare(value: Any) -> bool:
+    """Whether it is a short list of numbers, of which nothing more is to be known."""
+    return type(value) in (list, tuple) and len(value) < interruptible.ENTRIES and BARE.issuperset(map(type, value))
 
 
 def _plain(value: Any, truths: bool, deep: int, seen: dict[int, tuple[Any, int, Any]]) -> tuple[Any, int]:
@@ -87,7 +92,7 @@ def _plain(value: Any, truths: bool, deep: int, seen: dict[int, tuple[Any, int, 
             raise Refused(f"its lists are nested more than {DEEPEST} times")
         parts = []
         for x in entries:
-            if type(x) in (list, tuple) and len(x) < interruptible.ENTRIES and BARE.issuperset(map(type, x)):
+            if _is_bare(x):
                 count += AS_MANY + len(x)
                 parts.append(x)
             else:
